@@ -1,1 +1,9 @@
-//! placeholder
+//! The embedded cluster: a Kubernetes-compatible API server over an in-memory store, and simulated nodes.
+//!
+//! It is for trying, developing and testing. Production is a real Kubernetes.
+
+pub mod error;
+pub mod kinds;
+pub mod registry;
+pub mod schema;
+pub mod table;
