@@ -1,1 +1,30 @@
-//! placeholder
+//! The nouns of scheduling: quantities, pods, nodes, groups. Plain data with Kubernetes' exact meaning, and no
+//! Kubernetes types, no IO, no clock, no randomness.
+//!
+//! Everything that comes from outside is checked when it becomes one of these types; a [`ModelError`] names
+//! the field that was wrong. What holds a value of these types may rely on it.
+
+pub mod amount;
+pub mod error;
+pub mod group;
+pub mod key;
+pub mod labels;
+pub mod node;
+pub mod node_selector;
+pub mod pod;
+pub mod quantity;
+pub mod requests;
+pub mod taint;
+pub mod time;
+
+pub use amount::{Resource, ResourceList};
+pub use error::ModelError;
+pub use group::{Group, Policy};
+pub use key::{ObjectKey, Text};
+pub use labels::Labels;
+pub use node::Node;
+pub use node_selector::{NodeAffinity, NodeSelectorTerm, Operator, Requirement};
+pub use pod::{Phase, Pod};
+pub use quantity::Quantity;
+pub use taint::{Effect, Taint, Toleration, TolerationOperator};
+pub use time::Time;

@@ -1,0 +1,80 @@
+//! A pod, as far as scheduling reads it.
+
+use crate::amount::ResourceList;
+use crate::key::{ObjectKey, Text};
+use crate::node_selector::NodeAffinity;
+use crate::taint::Toleration;
+use crate::time::Time;
+
+/// How far a pod has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Phase {
+    /// Not started.
+    #[default]
+    Pending,
+    /// Started, or not known to have ended.
+    Running,
+    /// Ended well.
+    Succeeded,
+    /// Ended badly.
+    Failed,
+}
+
+impl Phase {
+    /// True if the pod has ended and occupies nothing.
+    pub fn is_terminal(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed)
+    }
+}
+
+/// A pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pod {
+    /// Namespace and name.
+    pub key: ObjectKey,
+    /// Identity over time.
+    pub uid: Text,
+    /// When it was made; older pods come first.
+    pub created: Time,
+    /// Who is to place it.
+    pub scheduler_name: Text,
+    /// Priority.
+    pub priority: i32,
+    /// The group that it is a member of; always of its own namespace.
+    pub group: Option<ObjectKey>,
+    /// What it takes from a node, see [`crate::requests::PodResources::total`].
+    pub requests: ResourceList,
+    /// Which nodes it may use.
+    pub affinity: NodeAffinity,
+    /// Which taints it ignores.
+    pub tolerations: Vec<Toleration>,
+    /// Names of gates that keep it from being placed.
+    pub gates: Vec<Text>,
+    /// Where it is, once bound.
+    pub node: Option<Text>,
+    /// How far it has come.
+    pub phase: Phase,
+    /// True from the moment of its deletion until it is gone.
+    pub terminating: bool,
+}
+
+impl Pod {
+    /// A pending pod that asks for nothing but a seat; fields that matter are set on it.
+    pub fn new(key: ObjectKey, uid: impl Into<Text>) -> Self {
+        Self {
+            key,
+            uid: uid.into(),
+            created: Time::default(),
+            scheduler_name: Text::from("default-scheduler"),
+            priority: 0,
+            group: None,
+            requests: crate::requests::PodResources::default().total(),
+            affinity: NodeAffinity::default(),
+            tolerations: Vec::new(),
+            gates: Vec::new(),
+            node: None,
+            phase: Phase::Pending,
+            terminating: false,
+        }
+    }
+}

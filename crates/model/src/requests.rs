@@ -1,0 +1,143 @@
+//! What a pod takes from a node, out of what its containers ask for.
+
+use crate::amount::{Resource, ResourceList};
+
+/// What one container asks for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ContainerRequests {
+    /// From the spec.
+    pub requests: ResourceList,
+    /// What the kubelet has given it while a resize is under way; the larger counts.
+    pub allocated: ResourceList,
+    /// An init container that keeps running (`restartPolicy: Always`). Without meaning on ordinary containers.
+    pub restartable: bool,
+}
+
+impl ContainerRequests {
+    fn effective(&self) -> ResourceList {
+        let mut list = self.requests.clone();
+        list.raise_to(&self.allocated);
+        list
+    }
+}
+
+/// Everything in a pod's spec that adds to its requests.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PodResources {
+    /// Ordinary containers.
+    pub containers: Vec<ContainerRequests>,
+    /// Init containers, in order.
+    pub init_containers: Vec<ContainerRequests>,
+    /// `spec.resources.requests`: if a resource is set here it replaces the sum over containers.
+    pub pod_level: ResourceList,
+    /// `spec.overhead`.
+    pub overhead: ResourceList,
+}
+
+impl PodResources {
+    /// The seat that the pod takes: the most that it needs at any moment of its life, and one of `pods`.
+    ///
+    /// Init containers run one after another, beside the restartable ones that were started before them.
+    pub fn total(&self) -> ResourceList {
+        let mut running = ResourceList::new();
+        for container in &self.containers {
+            running.add(&container.effective());
+        }
+        let mut restartable = ResourceList::new();
+        let mut initialising = ResourceList::new();
+        for container in &self.init_containers {
+            let own = container.effective();
+            if container.restartable {
+                running.add(&own);
+                restartable.add(&own);
+                initialising.raise_to(&restartable);
+            } else {
+                let mut beside = own;
+                beside.add(&restartable);
+                initialising.raise_to(&beside);
+            }
+        }
+        running.raise_to(&initialising);
+        for (resource, amount) in self.pod_level.iter() {
+            running.set(resource.clone(), amount);
+        }
+        running.add(&self.overhead);
+        running.set(Resource::new(Resource::PODS), 1);
+        running
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cpu(amount: i64) -> ResourceList {
+        [(Resource::new("cpu"), amount)].into_iter().collect()
+    }
+
+    fn container(amount: i64) -> ContainerRequests {
+        ContainerRequests {
+            requests: cpu(amount),
+            ..ContainerRequests::default()
+        }
+    }
+
+    fn sidecar(amount: i64) -> ContainerRequests {
+        ContainerRequests {
+            restartable: true,
+            ..container(amount)
+        }
+    }
+
+    #[test]
+    fn a_pod_takes_the_most_that_it_needs_at_any_moment() {
+        for (containers, init_containers, total) in [
+            (vec![container(100), container(200)], vec![], 300),
+            (vec![container(100)], vec![container(500), container(50)], 500),
+            (vec![container(100)], vec![sidecar(30)], 130),
+            (vec![container(100)], vec![sidecar(30), container(500)], 530),
+            (vec![container(100)], vec![container(500), sidecar(30)], 500),
+            (
+                vec![container(600)],
+                vec![sidecar(30), container(500), sidecar(40)],
+                670,
+            ),
+        ] {
+            let pod = PodResources {
+                containers,
+                init_containers,
+                ..PodResources::default()
+            };
+            assert_eq!(pod.total().get("cpu"), total, "{pod:?}");
+            assert_eq!(pod.total().get("pods"), 1);
+        }
+    }
+
+    #[test]
+    fn pod_level_requests_replace_the_sum_and_overhead_is_added() {
+        let pod = PodResources {
+            containers: vec![container(100)],
+            pod_level: cpu(1000),
+            overhead: cpu(10),
+            ..PodResources::default()
+        };
+        assert_eq!(pod.total().get("cpu"), 1010);
+    }
+
+    #[test]
+    fn a_resized_container_counts_with_the_larger_of_spec_and_allocation() {
+        let shrinking = ContainerRequests {
+            allocated: cpu(400),
+            ..container(100)
+        };
+        let growing = ContainerRequests {
+            allocated: cpu(50),
+            ..container(100)
+        };
+        let pod = PodResources {
+            containers: vec![shrinking, growing],
+            ..PodResources::default()
+        };
+        assert_eq!(pod.total().get("cpu"), 500);
+    }
+}
