@@ -1,1 +1,15 @@
-//! placeholder
+//! The verbs of scheduling: what fits, where, who is next, and why not.
+//!
+//! One [`Engine`] holds the cluster in memory. Events go in with [`Engine::apply`], decisions come out of
+//! [`Engine::decide`]; both carry the time as data. There is no IO, no clock, no randomness and no thread here:
+//! the same events give the same decisions on every machine.
+
+pub mod decision;
+pub mod engine;
+pub mod event;
+pub mod refusal;
+
+pub use decision::{Decision, Placement, Seat, UnitKey, Waiting};
+pub use engine::{Config, Engine};
+pub use event::Event;
+pub use refusal::Refusal;

@@ -1,0 +1,179 @@
+//! Why a unit cannot start: data first, one sentence second.
+
+use std::fmt;
+use tutti_model::{ObjectKey, Resource, Text};
+
+/// Why a unit waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// Pods name a group that was not seen yet.
+    GroupMissing {
+        /// The name.
+        group: ObjectKey,
+    },
+    /// Fewer members than the minimum were seen. Not an error: the rest may still come.
+    TooFewMembers {
+        /// How many must start together.
+        minimum: u32,
+        /// Members that were seen and can start or have started.
+        observed: u32,
+        /// Members that were seen but are held back by scheduling gates.
+        gated: u32,
+    },
+    /// Members contradict each other or their group. Waiting does not help; somebody must change them.
+    Contradiction(Contradiction),
+    /// No placement exists; this is proven.
+    NoRoom(NoRoom),
+    /// No placement was found within the search budget, and none was excluded.
+    Undecided(NoRoom),
+}
+
+/// Members that cannot be decided together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Contradiction {
+    /// Members are for different schedulers.
+    SchedulerNames(Vec<Text>),
+    /// Members have another priority than their group, or different ones.
+    Priorities {
+        /// The group's own priority, if it has one.
+        group: Option<i32>,
+        /// Priorities of the members, each once, ascending.
+        members: Vec<i32>,
+    },
+}
+
+/// How far the cluster is from having room.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoRoom {
+    /// Members that have to be placed together now.
+    pub needed: u32,
+    /// The most members that were found to fit together. With one kind of member it is proven to be the most.
+    pub fit: u32,
+    /// Nodes in the cluster.
+    pub nodes: u32,
+    /// What is short, the scarcest first.
+    pub short: Vec<Shortage>,
+    /// Why nodes have no room for one more member, the most frequent reason first.
+    pub ruled_out: Vec<(NodeReason, u32)>,
+}
+
+/// A resource of which there is too little.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shortage {
+    /// The resource.
+    pub resource: Resource,
+    /// How much of it the missing members ask for.
+    pub missing: i64,
+}
+
+/// Why a node cannot take one more member.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NodeReason {
+    /// It was cordoned.
+    Unschedulable,
+    /// It has a taint that a member does not tolerate.
+    Taint {
+        /// The taint's key.
+        key: Text,
+    },
+    /// Node selector or required node affinity does not match.
+    Affinity,
+    /// There is too little of a resource left.
+    Insufficient(Resource),
+}
+
+impl fmt::Display for NodeReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unschedulable => f.write_str("cordoned"),
+            Self::Taint { key } => write!(f, "untolerated taint {key}"),
+            Self::Affinity => f.write_str("not selected by node selector or affinity"),
+            Self::Insufficient(resource) => write!(f, "too little {resource}"),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::GroupMissing { group } => write!(f, "waiting for pod group {group} to be created"),
+            Self::TooFewMembers {
+                minimum,
+                observed,
+                gated,
+            } => {
+                write!(
+                    f,
+                    "waiting for members: {minimum} must start together and {observed} are ready"
+                )?;
+                if *gated > 0 {
+                    write!(f, ", {gated} held back by scheduling gates")?;
+                }
+                Ok(())
+            }
+            Self::Contradiction(contradiction) => write!(f, "{contradiction}"),
+            Self::NoRoom(room) => write!(f, "{room}"),
+            Self::Undecided(room) => {
+                write!(
+                    f,
+                    "no placement found within the search budget, though one may exist; best found: {room}"
+                )
+            }
+        }
+    }
+}
+
+impl fmt::Display for Contradiction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SchedulerNames(names) => {
+                write!(
+                    f,
+                    "members name different schedulers ({}); they must all name one",
+                    names.join(", ")
+                )
+            }
+            Self::Priorities { group, members } => {
+                let members: Vec<String> = members.iter().map(ToString::to_string).collect();
+                let members = members.join(", ");
+                match group {
+                    Some(group) => write!(
+                        f,
+                        "members have priority {members} but their group has {group}; they must be equal"
+                    ),
+                    None => write!(
+                        f,
+                        "members have different priorities ({members}); they must be equal"
+                    ),
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Display for NoRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.needed == 1 {
+            write!(f, "no node has room")?;
+        } else {
+            write!(f, "{} of {} members fit", self.fit, self.needed)?;
+        }
+        for (index, shortage) in self.short.iter().enumerate() {
+            let lead = if index == 0 { "; short of " } else { " and " };
+            let amount = shortage.resource.show(shortage.missing);
+            write!(f, "{lead}{amount} {}", shortage.resource)?;
+        }
+        if self.nodes == 0 {
+            return write!(f, "; there are no nodes");
+        }
+        for (index, (reason, nodes)) in self.ruled_out.iter().enumerate() {
+            let lead = if index == 0 {
+                format!("; of {} nodes ", self.nodes)
+            } else {
+                ", ".to_owned()
+            };
+            write!(f, "{lead}{nodes}: {reason}")?;
+        }
+        Ok(())
+    }
+}
