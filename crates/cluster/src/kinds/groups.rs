@@ -1,0 +1,168 @@
+//! Rules for PodGroup, and for the parts it shares with the templates of a Workload.
+
+use super::conditions;
+use super::field::{Field, same};
+use super::names::{dns_label, dns_subdomain, qualified_name};
+use crate::error::Cause;
+use std::collections::BTreeSet;
+
+/// Most claims of a group.
+const CLAIMS_MAX: usize = 4;
+/// Most topology constraints of a group.
+const TOPOLOGY_MAX: usize = 1;
+/// Highest priority that users may have; those above are for the system's own pods.
+const PRIORITY_MAX: i64 = 1_000_000_000;
+const PREEMPTION_POLICIES: [&str; 2] = ["Never", "PreemptLowerPriority"];
+
+/// What is wrong with the spec of a PodGroup.
+pub(super) fn validate_pod_group(root: &Field<'_, '_>, out: &mut Vec<Cause>) {
+    let spec = root.get("spec");
+    let reference = spec.get("workloadRef");
+    if reference.is_set() {
+        reference
+            .get("workloadName")
+            .check_required_text(dns_subdomain, out);
+        reference.get("templateName").check_required_text(dns_label, out);
+    }
+    let parent = spec.get("parentCompositePodGroupName");
+    if parent.is_set() {
+        parent.check_required_text(dns_subdomain, out);
+        if !reference.is_set() {
+            out.push(reference.required("a group with a parent must say which workload it comes from"));
+        }
+    }
+    check_group(&spec, "minCount", out);
+}
+
+/// What is wrong with replacing the spec of a PodGroup. These are the rules of v1beta1, where the size of a
+/// gang may change; a real 1.36 freezes the whole policy, but a client of v1alpha2 gains nothing from that.
+pub(super) fn validate_pod_group_update(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mut Vec<Cause>) {
+    let (old, new) = (old.get("spec"), new.get("spec"));
+    for field in ["workloadRef", "parentCompositePodGroupName"] {
+        new.get(field).check_unchanged(&old.get(field), out);
+    }
+    check_frozen(&old, &new, out);
+}
+
+/// What is wrong with the status of a PodGroup.
+pub(super) fn validate_pod_group_status(root: &Field<'_, '_>, out: &mut Vec<Cause>) {
+    let status = root.get("status");
+    conditions::validate(&status.get("conditions"), out);
+    let (spec, statuses) = (root.get("spec"), status.get("resourceClaimStatuses"));
+    let claims = spec.get("resourceClaims");
+    let known: BTreeSet<&str> = claims
+        .items()
+        .filter_map(|c| c.value()?.get("name")?.as_str())
+        .collect();
+    statuses.check_len(CLAIMS_MAX, out);
+    statuses.check_unique("name", out);
+    for entry in statuses.items() {
+        let name = entry.get("name");
+        if name.text().is_empty() {
+            out.push(name.required(""));
+        } else if !known.contains(name.text()) {
+            out.push(name.invalid("must match the name of an entry in `spec.resourceClaims`"));
+        }
+        entry.get("resourceClaimName").check_text(dns_subdomain, out);
+    }
+}
+
+/// What PodGroups, PodGroup templates and composite templates have in common. `count` is the name of the
+/// number that a gang needs: of pods, or of groups.
+pub(super) fn check_group(spec: &Field<'_, '_>, count: &'static str, out: &mut Vec<Cause>) {
+    check_policy(&spec.get("schedulingPolicy"), count, out);
+    let constraints = spec.get("schedulingConstraints");
+    let topology = constraints.get("topology");
+    topology.check_len(TOPOLOGY_MAX, out);
+    for constraint in topology.items() {
+        constraint.get("key").check_required_text(qualified_name, out);
+    }
+    check_claims(&spec.get("resourceClaims"), out);
+    let mode = spec.get("disruptionMode");
+    if mode.is_set() {
+        check_union(&mode, &["single", "all"], out);
+    }
+    let class = spec.get("priorityClassName");
+    if !class.text().is_empty() {
+        class.check_text(dns_subdomain, out);
+    }
+    spec.get("priority")
+        .check_range(i64::from(i32::MIN), PRIORITY_MAX, out);
+    spec.get("preemptionPolicy").check_enum(&PREEMPTION_POLICIES, out);
+}
+
+/// Fields of a group or template that never change, and the policy, of which only the gang's number may.
+pub(super) fn check_frozen(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mut Vec<Cause>) {
+    for field in [
+        "schedulingConstraints",
+        "resourceClaims",
+        "disruptionMode",
+        "priorityClassName",
+        "priority",
+        "preemptionPolicy",
+    ] {
+        new.get(field).check_unchanged(&old.get(field), out);
+    }
+    let (old, new) = (old.get("schedulingPolicy"), new.get("schedulingPolicy"));
+    let variants = ["basic", "gang"];
+    if variants
+        .iter()
+        .any(|v| old.get(v).is_set() != new.get(v).is_set())
+        || !same(old.get("basic").value(), new.get("basic").value())
+    {
+        out.push(new.invalid("the kind of policy is immutable"));
+    }
+}
+
+fn check_policy(policy: &Field<'_, '_>, count: &'static str, out: &mut Vec<Cause>) {
+    if !policy.is_set() {
+        out.push(policy.required(""));
+        return;
+    }
+    check_union(policy, &["basic", "gang"], out);
+    let gang = policy.get("gang");
+    if gang.is_set() {
+        let number = gang.get(count);
+        if number.is_set() {
+            number.check_range(1, i64::from(i32::MAX), out);
+        } else {
+            out.push(number.required(""));
+        }
+    }
+}
+
+fn check_claims(claims: &Field<'_, '_>, out: &mut Vec<Cause>) {
+    claims.check_len(CLAIMS_MAX, out);
+    claims.check_unique("name", out);
+    for claim in claims.items() {
+        claim.get("name").check_required_text(dns_label, out);
+        check_union(&claim, &["resourceClaimName", "resourceClaimTemplateName"], out);
+        claim.get("resourceClaimName").check_text(dns_subdomain, out);
+        claim
+            .get("resourceClaimTemplateName")
+            .check_text(dns_subdomain, out);
+    }
+}
+
+/// Reports a union that has not exactly one of its members.
+pub(super) fn check_union(union: &Field<'_, '_>, members: &[&'static str], out: &mut Vec<Cause>) {
+    let set: Vec<&str> = members
+        .iter()
+        .filter(|member| union.get(member).is_set())
+        .copied()
+        .collect();
+    if set.len() != 1 {
+        let list: Vec<String> = members.iter().map(|m| format!("`{m}`")).collect();
+        let found = if set.is_empty() {
+            "none".to_owned()
+        } else {
+            set.join(", ")
+        };
+        let detail = format!("must specify exactly one of: {}; found: {found}", list.join(", "));
+        out.push(if set.is_empty() {
+            union.required(&detail)
+        } else {
+            union.invalid(&detail)
+        });
+    }
+}

@@ -1,0 +1,85 @@
+//! Rules for Pod.
+
+use super::conditions;
+use super::containers;
+use super::field::Field;
+use super::names::{dns_label, dns_subdomain, qualified_name};
+use super::placement;
+use crate::error::Cause;
+
+const RESTART_POLICIES: [&str; 3] = ["Always", "Never", "OnFailure"];
+const DNS_POLICIES: [&str; 4] = ["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"];
+const PREEMPTION_POLICIES: [&str; 2] = ["Never", "PreemptLowerPriority"];
+
+/// What is wrong with the spec of a new pod.
+pub(super) fn validate(root: &Field<'_, '_>, out: &mut Vec<Cause>) {
+    validate_spec(root, out);
+    let spec = root.get("spec");
+    let node = spec.get("nodeName");
+    if spec.get("schedulingGates").len() > 0 && !node.text().is_empty() {
+        out.push(node.forbidden("cannot be set until all scheduling gates are removed"));
+    }
+}
+
+/// What is wrong with the spec of a pod, new or not.
+pub(super) fn validate_spec(root: &Field<'_, '_>, out: &mut Vec<Cause>) {
+    let spec = root.get("spec");
+    containers::validate(&spec, out);
+    containers::check_resources(&spec.get("resources"), out);
+    containers::check_amounts(&spec.get("overhead"), out);
+    placement::validate(&spec, out);
+    spec.get("restartPolicy").check_enum(&RESTART_POLICIES, out);
+    spec.get("dnsPolicy").check_enum(&DNS_POLICIES, out);
+    spec.get("preemptionPolicy").check_enum(&PREEMPTION_POLICIES, out);
+    spec.get("activeDeadlineSeconds")
+        .check_range(1, i64::from(i32::MAX), out);
+    for (field, rule) in [
+        ("nodeName", dns_subdomain as fn(&str) -> Result<(), String>),
+        ("schedulerName", dns_subdomain),
+        ("priorityClassName", dns_subdomain),
+        ("serviceAccountName", dns_subdomain),
+        ("hostname", dns_label),
+        ("subdomain", dns_label),
+    ] {
+        let field = spec.get(field);
+        if !field.text().is_empty() {
+            field.check_text(rule, out);
+        }
+    }
+    check_group_link(&spec, out);
+    let gates = spec.get("schedulingGates");
+    gates.check_unique("name", out);
+    for gate in gates.items() {
+        gate.get("name").check_required_text(qualified_name, out);
+    }
+    let claims = spec.get("resourceClaims");
+    claims.check_unique("name", out);
+    for claim in claims.items() {
+        claim.get("name").check_required_text(dns_label, out);
+    }
+}
+
+fn check_group_link(spec: &Field<'_, '_>, out: &mut Vec<Cause>) {
+    let group = spec.get("schedulingGroup");
+    if !group.is_set() {
+        return;
+    }
+    group.get("podGroupName").check_required_text(dns_subdomain, out);
+    if spec.get("evictionResponders").len() > 0 {
+        out.push(group.forbidden("may not be set together with `evictionResponders`"));
+    }
+}
+
+/// What is wrong with a new status of a pod. Its conditions are older than the standard ones: reason and
+/// time are optional.
+pub(super) fn validate_status(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mut Vec<Cause>) {
+    let (old, new) = (old.get("status"), new.get("status"));
+    conditions::validate_plain(&new.get("conditions"), out);
+    if old.get("qosClass").is_set() {
+        new.get("qosClass").check_unchanged(&old.get("qosClass"), out);
+    }
+    let nominated = new.get("nominatedNodeName");
+    if !nominated.text().is_empty() {
+        nominated.check_text(dns_subdomain, out);
+    }
+}

@@ -1,0 +1,148 @@
+//! Rules for Workload: a tree of templates.
+
+use super::field::{Field, same};
+use super::groups::{check_frozen, check_group, check_union};
+use super::names::{dns_label, dns_subdomain, path_segment};
+use crate::error::Cause;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// Most templates in one list.
+const TEMPLATES_MAX: usize = 8;
+/// Levels of a tree of groups, the leaves included.
+const TREE_DEPTH_MAX: usize = 4;
+const LEAVES: &str = "podGroupTemplates";
+const COMPOSITES: &str = "compositePodGroupTemplates";
+
+/// What is wrong with the spec of a Workload.
+pub(super) fn validate(root: &Field<'_, '_>, out: &mut Vec<Cause>) {
+    let spec = root.get("spec");
+    let controller = spec.get("controllerRef");
+    if controller.is_set() {
+        let group = controller.get("apiGroup");
+        if !group.text().is_empty() {
+            group.check_text(dns_subdomain, out);
+        }
+        controller.get("kind").check_required_text(path_segment, out);
+        controller.get("name").check_required_text(path_segment, out);
+    }
+    check_lists_union(&spec, out);
+    let mut tree = Tree {
+        names: BTreeSet::new(),
+        priority: None,
+        priorities_differ: false,
+    };
+    tree.check_children(&spec, 1, out);
+    if tree.priorities_differ {
+        out.push(spec.invalid_value(
+            "templates",
+            "`priority` and `priorityClassName` must be the same in all templates of a workload",
+        ));
+    }
+}
+
+/// What is wrong with replacing the spec of a Workload.
+pub(super) fn validate_update(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mut Vec<Cause>) {
+    let (old, new) = (old.get("spec"), new.get("spec"));
+    new.get("controllerRef")
+        .check_unchanged(&old.get("controllerRef"), out);
+    check_children_frozen(&old, &new, 1, out);
+}
+
+/// An empty list is no list, so the members of this union are counted by their entries.
+fn check_lists_union(spec: &Field<'_, '_>, out: &mut Vec<Cause>) {
+    if (spec.get(LEAVES).len() == 0) == (spec.get(COMPOSITES).len() == 0) {
+        if spec.get(LEAVES).len() > 0 {
+            check_union(spec, &[LEAVES, COMPOSITES], out);
+        } else {
+            let detail = format!("must specify exactly one of: `{LEAVES}`, `{COMPOSITES}`; found: none");
+            out.push(spec.required(&detail));
+        }
+    }
+}
+
+/// What is remembered while the tree of templates is walked.
+struct Tree<'v> {
+    /// Names seen so far; they are unique over the whole tree, since groups refer to them by name only.
+    names: BTreeSet<&'v str>,
+    /// Priority and class of the first template.
+    priority: Option<(Option<&'v Value>, Option<&'v Value>)>,
+    priorities_differ: bool,
+}
+
+impl<'v> Tree<'v> {
+    fn check_children(&mut self, holder: &Field<'_, 'v>, depth: usize, out: &mut Vec<Cause>) {
+        for (list, count) in [(LEAVES, "minCount"), (COMPOSITES, "minGroupCount")] {
+            let list_field = holder.get(list);
+            list_field.check_len(TEMPLATES_MAX, out);
+            for template in list_field.items() {
+                self.check_template(&template, count, out);
+                if list == COMPOSITES {
+                    self.check_composite(&template, depth, out);
+                }
+            }
+        }
+    }
+
+    fn check_composite(&mut self, template: &Field<'_, 'v>, depth: usize, out: &mut Vec<Cause>) {
+        // The leaves below are one level deeper. Stopping here also bounds the recursion.
+        if depth >= TREE_DEPTH_MAX {
+            out.push(template.invalid_value(
+                &depth.to_string(),
+                &format!("the tree of groups may have at most {TREE_DEPTH_MAX} levels, its leaves included"),
+            ));
+            return;
+        }
+        if template.get(LEAVES).len() + template.get(COMPOSITES).len() == 0 {
+            let detail = format!("must have at least one of `{LEAVES}`, `{COMPOSITES}`");
+            out.push(template.required(&detail));
+        }
+        self.check_children(template, depth + 1, out);
+    }
+
+    fn check_template(&mut self, template: &Field<'_, 'v>, count: &'static str, out: &mut Vec<Cause>) {
+        let name = template.get("name");
+        name.check_required_text(dns_label, out);
+        if let Some(text) = name.str()
+            && !self.names.insert(text)
+        {
+            out.push(name.duplicate());
+        }
+        check_group(template, count, out);
+        let own = (
+            template.get("priority").value(),
+            template.get("priorityClassName").value(),
+        );
+        let first = *self.priority.get_or_insert(own);
+        // No priority and priority 0 are different here: the first one is still to be resolved.
+        if !same(first.0, own.0) || !same(first.1, own.1) {
+            self.priorities_differ = true;
+        }
+    }
+}
+
+/// Templates may not come, go or change, except for the number that a gang needs.
+fn check_children_frozen(old: &Field<'_, '_>, new: &Field<'_, '_>, depth: usize, out: &mut Vec<Cause>) {
+    if depth > TREE_DEPTH_MAX {
+        return;
+    }
+    for list in [LEAVES, COMPOSITES] {
+        let (old_list, new_list) = (old.get(list), new.get(list));
+        let name = |field: &Field<'_, '_>| field.get("name").text().to_owned();
+        let old_names: BTreeSet<String> = old_list.items().map(|t| name(&t)).collect();
+        let new_names: BTreeSet<String> = new_list.items().map(|t| name(&t)).collect();
+        if old_names != new_names {
+            out.push(new_list.forbidden("templates may not be added or removed"));
+            continue;
+        }
+        for new_template in new_list.items() {
+            let before = old_list
+                .items()
+                .find(|t| t.get("name").text() == new_template.get("name").text());
+            if let Some(before) = before {
+                check_frozen(&before, &new_template, out);
+                check_children_frozen(&before, &new_template, depth + 1, out);
+            }
+        }
+    }
+}
