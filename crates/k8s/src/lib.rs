@@ -1,1 +1,29 @@
-//! placeholder
+//! Translation between Kubernetes objects and the model. Nothing is decided here.
+//!
+//! *In*: [`PodView`], [`NodeView`] and [`PodGroupView`] decode only what scheduling reads, and decode it
+//! leniently: a field of the wrong shape never fails a list or a watch. `read()` turns a view into the model
+//! and names every field that could not be understood.
+//!
+//! *Out*: [`request`] builds the bodies that a scheduler sends.
+//!
+//! *Which API*: [`Capabilities::discover`] asks the cluster what it serves.
+
+pub mod condition;
+pub mod discovery;
+pub mod error;
+pub mod group;
+mod lenient;
+pub mod node;
+pub mod pod;
+mod pod_spec;
+pub mod request;
+mod resources;
+mod selector;
+pub mod view;
+
+pub use condition::{Condition, ConditionStatus};
+pub use discovery::Capabilities;
+pub use error::{ObjectError, ObjectKind};
+pub use group::{GroupReading, PodGroupView};
+pub use node::{NodeReading, NodeView};
+pub use pod::{PodReading, PodView};

@@ -1,0 +1,240 @@
+//! Pod groups, in all versions that are served: their shapes differ only in fields that are not read yet.
+
+use crate::condition::{self, Condition, ConditionView};
+use crate::error::{ObjectError, ObjectKind};
+use crate::lenient::{Lenient, Shape, Shaped};
+use crate::view::{Kind, Names, View};
+use kube::api::ApiResource;
+use kube::core::NamespaceResourceScope;
+use std::num::NonZeroU32;
+use tutti_model::{Group, ModelError, ObjectKey, Policy, Text};
+
+/// A pod group, as far as scheduling reads it.
+pub type PodGroupView = View<PodGroupKind>;
+
+/// Marks views of pod groups.
+#[derive(Debug, Clone)]
+pub struct PodGroupKind;
+
+impl Kind for PodGroupKind {
+    type Spec = PodGroupSpecView;
+    type Status = PodGroupStatusView;
+    // The version is known only once the cluster was asked.
+    type Dynamic = ApiResource;
+    type Scope = NamespaceResourceScope;
+
+    fn names(resource: &ApiResource) -> Names<'_> {
+        Names {
+            group: &resource.group,
+            version: &resource.version,
+            kind: &resource.kind,
+            plural: &resource.plural,
+        }
+    }
+}
+
+/// `spec`.
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct PodGroupSpecView {
+    scheduling_policy: Lenient<PolicyView>,
+    priority: Lenient<i32>,
+}
+
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default)]
+struct PolicyView {
+    basic: Lenient<BasicView>,
+    gang: Lenient<GangView>,
+}
+
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+struct BasicView {}
+
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct GangView {
+    min_count: Lenient<i64>,
+}
+
+/// `status`.
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default)]
+pub struct PodGroupStatusView {
+    conditions: Lenient<Vec<Lenient<ConditionView>>>,
+}
+
+macro_rules! objects {
+    ($($name:ty),*) => { $(impl Shaped for $name { const SHAPE: Shape = Shape::Object; })* };
+}
+objects!(
+    PodGroupSpecView,
+    PolicyView,
+    BasicView,
+    GangView,
+    PodGroupStatusView
+);
+
+/// What was understood of a pod group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupReading {
+    /// Namespace and name.
+    pub key: ObjectKey,
+    /// Identity over time.
+    pub uid: Text,
+    /// Generation that was read.
+    pub generation: i64,
+    /// Resource version.
+    pub version: Text,
+    /// The group; `None` if it was not understood. A guess at its policy could start a gang in parts.
+    pub group: Option<Group>,
+    /// The condition of the type that was asked for.
+    pub scheduled: Option<Condition>,
+    /// What could not be understood.
+    pub errors: Vec<ObjectError>,
+}
+
+impl PodGroupView {
+    /// The group in our terms, with its condition of a type.
+    pub fn read(&self, condition_type: &str) -> GroupReading {
+        let mut problems = self.problems();
+        let key = self.key();
+        let uid = self.uid();
+        let generation = self.metadata.generation.unwrap_or(0);
+        let no_spec = PodGroupSpecView::default();
+        let spec = problems.or_default(self.spec.at("spec")).unwrap_or(&no_spec);
+        let priority = problems.or_default(spec.priority.at("spec.priority")).copied();
+        let policy = problems.or_default(read_policy(&spec.scheduling_policy).map(Some));
+        let scheduled = match problems.or_default(self.status.at("status")) {
+            Some(status) => condition::find(&status.conditions, condition_type),
+            None => None,
+        };
+        let group = policy.filter(|_| problems.is_empty()).map(|policy| Group {
+            key: key.clone(),
+            uid: uid.clone(),
+            generation,
+            created: self.created(),
+            policy,
+            priority,
+        });
+        GroupReading {
+            uid,
+            generation,
+            version: self.version(),
+            group,
+            scheduled,
+            errors: problems.into_errors(ObjectKind::PodGroup, &key),
+            key,
+        }
+    }
+}
+
+fn read_policy(policy: &Lenient<PolicyView>) -> Result<Policy, ModelError> {
+    const FIELD: &str = "spec.schedulingPolicy";
+    let Some(policy) = policy.at(FIELD)? else {
+        return Err(ModelError::new(FIELD, "is missing"));
+    };
+    let gang = policy.gang.at("gang").map_err(|error| error.within(FIELD))?;
+    match (policy.basic.is_present(), gang) {
+        (true, None) => Ok(Policy::Basic),
+        (false, Some(gang)) => {
+            let field = format!("{FIELD}.gang.minCount");
+            let Some(&count) = gang.min_count.at(&field)? else {
+                return Err(ModelError::new(field, "is missing"));
+            };
+            let min_count = u32::try_from(count).ok().and_then(NonZeroU32::new);
+            let min_count =
+                min_count.ok_or_else(|| ModelError::new(field, format!("{count} is not a count of pods")))?;
+            Ok(Policy::Gang { min_count })
+        }
+        _ => Err(ModelError::new(FIELD, "wants exactly one of basic and gang")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::condition::ConditionStatus;
+    use serde_json::{Value, json};
+
+    fn read(spec: Value) -> GroupReading {
+        let view: PodGroupView = serde_json::from_value(json!({
+            "metadata": {"name": "g", "namespace": "a", "uid": "u", "generation": 3},
+            "spec": spec,
+            "status": {"conditions": [
+                {"type": "Other", "status": "True"},
+                {"type": "PodGroupScheduled", "status": "False", "reason": "Unschedulable", "message": "m",
+                 "observedGeneration": 2, "lastTransitionTime": "2026-01-01T00:00:00Z"}]},
+        }))
+        .unwrap();
+        view.read("PodGroupScheduled")
+    }
+
+    fn gang(min_count: u32) -> Policy {
+        Policy::Gang {
+            min_count: NonZeroU32::new(min_count).unwrap(),
+        }
+    }
+
+    #[test]
+    fn groups_of_all_versions_are_read_alike() {
+        for (spec, policy, priority) in [
+            (
+                // v1alpha2
+                json!({"podGroupTemplateRef": {"workload": {"workloadName": "w", "podGroupTemplateName": "t"}},
+                       "schedulingPolicy": {"gang": {"minCount": 4}}, "disruptionMode": "Pod", "priority": 5}),
+                gang(4),
+                Some(5),
+            ),
+            (
+                // v1alpha3 and v1beta1
+                json!({"workloadRef": {"workloadName": "w", "templateName": "t"},
+                       "schedulingPolicy": {"gang": {"minCount": 4}}, "disruptionMode": {"single": {}}}),
+                gang(4),
+                None,
+            ),
+            (json!({"schedulingPolicy": {"basic": {}}}), Policy::Basic, None),
+        ] {
+            let reading = read(spec);
+            assert_eq!(reading.errors, []);
+            let group = reading.group.unwrap();
+            assert_eq!(
+                (group.policy, group.priority, group.generation),
+                (policy, priority, 3)
+            );
+            let condition = reading.scheduled.unwrap();
+            assert_eq!(condition.status, ConditionStatus::False);
+            assert_eq!(
+                (condition.message.as_ref(), condition.observed_generation),
+                ("m", 2)
+            );
+        }
+    }
+
+    #[test]
+    fn a_group_that_is_not_understood_is_no_group() {
+        for (spec, error) in [
+            (json!({}), "pod group a/g: spec.schedulingPolicy: is missing"),
+            (
+                json!({"schedulingPolicy": {"gang": {"minCount": 0}}}),
+                "pod group a/g: spec.schedulingPolicy.gang.minCount: 0 is not a count of pods",
+            ),
+            (
+                json!({"schedulingPolicy": {"gang": {"minCount": "4"}}}),
+                "pod group a/g: spec.schedulingPolicy.gang.minCount: want a whole number, found \"4\"",
+            ),
+            (
+                json!({"schedulingPolicy": {"gang": {"minCount": 1}, "basic": {}}}),
+                "pod group a/g: spec.schedulingPolicy: wants exactly one of basic and gang",
+            ),
+            (
+                json!({"schedulingPolicy": {"gang": [4]}}),
+                "pod group a/g: spec.schedulingPolicy.gang: want an object, found a list",
+            ),
+        ] {
+            let reading = read(spec);
+            assert_eq!(reading.errors[0].to_string(), error);
+            assert_eq!(reading.group, None);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The fields of a pod that are read.
+
+use crate::condition::ConditionView;
+use crate::lenient::{Lenient, Shape, Shaped};
+use crate::resources::{Amounts, Requirements};
+use crate::selector::{AffinityView, TolerationView};
+use std::collections::BTreeMap;
+
+/// `spec`.
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct PodSpecView {
+    pub(crate) containers: Lenient<Vec<Lenient<ContainerView>>>,
+    pub(crate) init_containers: Lenient<Vec<Lenient<ContainerView>>>,
+    pub(crate) resources: Lenient<Requirements>,
+    pub(crate) overhead: Amounts,
+    pub(crate) node_selector: Lenient<BTreeMap<String, Lenient<String>>>,
+    pub(crate) affinity: Lenient<AffinityView>,
+    pub(crate) tolerations: Lenient<Vec<Lenient<TolerationView>>>,
+    pub(crate) scheduling_gates: Lenient<Vec<Lenient<GateView>>>,
+    pub(crate) priority: Lenient<i32>,
+    pub(crate) scheduler_name: Lenient<String>,
+    pub(crate) scheduling_group: Lenient<SchedulingGroupView>,
+    pub(crate) node_name: Lenient<String>,
+}
+
+/// A container or init container.
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct ContainerView {
+    pub(crate) name: Lenient<String>,
+    pub(crate) restart_policy: Lenient<String>,
+    pub(crate) resources: Lenient<Requirements>,
+}
+
+/// One of `spec.schedulingGates`.
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default)]
+pub(crate) struct GateView {
+    pub(crate) name: Lenient<String>,
+}
+
+/// `spec.schedulingGroup`.
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct SchedulingGroupView {
+    pub(crate) pod_group_name: Lenient<String>,
+}
+
+/// `status`.
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct PodStatusView {
+    pub(crate) phase: Lenient<String>,
+    pub(crate) conditions: Lenient<Vec<Lenient<ConditionView>>>,
+    pub(crate) container_statuses: Lenient<Vec<Lenient<ContainerStatusView>>>,
+    pub(crate) init_container_statuses: Lenient<Vec<Lenient<ContainerStatusView>>>,
+    pub(crate) allocated_resources: Amounts,
+}
+
+/// What the kubelet says of a container.
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct ContainerStatusView {
+    pub(crate) name: Lenient<String>,
+    pub(crate) allocated_resources: Amounts,
+    pub(crate) resources: Lenient<Requirements>,
+}
+
+macro_rules! objects {
+    ($($name:ty),*) => { $(impl Shaped for $name { const SHAPE: Shape = Shape::Object; })* };
+}
+objects!(
+    PodSpecView,
+    ContainerView,
+    GateView,
+    SchedulingGroupView,
+    PodStatusView,
+    ContainerStatusView
+);

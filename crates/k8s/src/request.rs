@@ -1,0 +1,244 @@
+//! Bodies of the requests that a scheduler sends. They name single fields, never whole objects: an object that
+//! was read through a view would lose what the view left out.
+
+use crate::condition::Condition;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Binding, Event, EventSource, ObjectReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time as ApiTime};
+use serde_json::{Value, json};
+use tutti_model::{ObjectKey, Text, Time};
+
+/// Longest message of an event that Kubernetes takes, in bytes.
+const EVENT_MESSAGE_MAX: usize = 1024;
+/// Longest message of a condition that Kubernetes takes, in bytes.
+const CONDITION_MESSAGE_MAX: usize = 32_768;
+/// Longest part of an object's name that goes into the name of an event; the whole may have 253.
+const EVENT_NAME_STEM_MAX: usize = 200;
+
+/// Puts a pod on a node. The uid makes sure that it is this pod and not a later one of its name.
+pub fn binding(pod: &ObjectKey, uid: &str, node: &str) -> Binding {
+    Binding {
+        metadata: ObjectMeta {
+            name: Some(pod.name.to_string()),
+            namespace: Some(pod.namespace.to_string()),
+            uid: Some(uid.to_owned()),
+            ..ObjectMeta::default()
+        },
+        target: ObjectReference {
+            api_version: Some("v1".to_owned()),
+            kind: Some("Node".to_owned()),
+            name: Some(node.to_owned()),
+            ..ObjectReference::default()
+        },
+    }
+}
+
+/// Strategic merge patch of `status` that sets one condition and keeps the others.
+pub fn group_condition_patch(uid: &str, condition: &Condition) -> Value {
+    json!({
+        "metadata": {"uid": uid},
+        "status": {"conditions": [{
+            "type": &*condition.kind,
+            "status": condition.status.as_str(),
+            "reason": &*condition.reason,
+            "message": truncated(&condition.message, CONDITION_MESSAGE_MAX),
+            "observedGeneration": condition.observed_generation,
+            "lastTransitionTime": timestamp(condition.changed.unwrap_or_default()).to_string(),
+        }]},
+    })
+}
+
+/// Strategic merge patch of `status` that sets one condition of a pod, only if the pod is still at this version:
+/// a pod that was bound meanwhile must not be called unschedulable.
+pub fn pod_condition_patch(uid: &str, version: &str, condition: &Condition) -> Value {
+    json!({
+        "metadata": {"uid": uid, "resourceVersion": version},
+        "status": {"conditions": [{
+            "type": &*condition.kind,
+            "status": condition.status.as_str(),
+            "reason": &*condition.reason,
+            "message": truncated(&condition.message, CONDITION_MESSAGE_MAX),
+            "lastTransitionTime": timestamp(condition.changed.unwrap_or_default()).to_string(),
+        }]},
+    })
+}
+
+/// What an event is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Regarding {
+    /// API version, as in `v1`.
+    pub api_version: Text,
+    /// Kind.
+    pub kind: Text,
+    /// Name; the namespace is empty for nodes.
+    pub key: ObjectKey,
+    /// Identity over time.
+    pub uid: Text,
+}
+
+/// Whether an event is good or bad news.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// All is well.
+    Normal,
+    /// Somebody may want to look.
+    Warning,
+}
+
+/// An event to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventNote {
+    /// What it is about.
+    pub regarding: Regarding,
+    /// Good or bad.
+    pub severity: Severity,
+    /// In one word.
+    pub reason: Text,
+    /// In a sentence.
+    pub message: Text,
+    /// When it happened first.
+    pub first: Time,
+    /// When it happened last.
+    pub last: Time,
+    /// How often.
+    pub count: i32,
+    /// A number that no other event of this process has.
+    pub serial: u64,
+}
+
+/// The event as an object.
+pub fn event(note: &EventNote, reporter: &str, instance: &str) -> Event {
+    let Regarding {
+        api_version,
+        kind,
+        key,
+        uid,
+    } = &note.regarding;
+    // Events of objects without a namespace live in `default`, where people look for them.
+    let namespace = if key.namespace.is_empty() {
+        "default"
+    } else {
+        &key.namespace
+    };
+    let stem = truncated(&key.name, EVENT_NAME_STEM_MAX).trim_end_matches(['.', '-']);
+    Event {
+        metadata: ObjectMeta {
+            name: Some(format!("{stem}.{:x}{:04x}", note.last.0.max(0), note.serial)),
+            namespace: Some(namespace.to_owned()),
+            ..ObjectMeta::default()
+        },
+        involved_object: ObjectReference {
+            api_version: Some(api_version.to_string()),
+            kind: Some(kind.to_string()),
+            name: Some(key.name.to_string()),
+            namespace: (!key.namespace.is_empty()).then(|| key.namespace.to_string()),
+            uid: Some(uid.to_string()),
+            ..ObjectReference::default()
+        },
+        type_: Some(
+            match note.severity {
+                Severity::Normal => "Normal",
+                Severity::Warning => "Warning",
+            }
+            .to_owned(),
+        ),
+        reason: Some(note.reason.to_string()),
+        message: Some(truncated(&note.message, EVENT_MESSAGE_MAX).to_owned()),
+        first_timestamp: Some(ApiTime(timestamp(note.first))),
+        last_timestamp: Some(ApiTime(timestamp(note.last))),
+        event_time: Some(MicroTime(timestamp(note.first))),
+        count: Some(note.count),
+        action: Some("Scheduling".to_owned()),
+        source: Some(EventSource {
+            component: Some(reporter.to_owned()),
+            host: None,
+        }),
+        reporting_component: Some(reporter.to_owned()),
+        reporting_instance: Some(instance.to_owned()),
+        ..Event::default()
+    }
+}
+
+fn timestamp(time: Time) -> Timestamp {
+    Timestamp::from_second(time.0.div_euclid(1000)).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+/// The text, cut between characters if it is too long.
+fn truncated(text: &str, bytes_max: usize) -> &str {
+    if text.len() <= bytes_max {
+        return text;
+    }
+    let mut end = bytes_max;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::condition::ConditionStatus;
+
+    fn condition() -> Condition {
+        Condition {
+            kind: "PodGroupScheduled".into(),
+            status: ConditionStatus::False,
+            reason: "Unschedulable".into(),
+            message: "6 of 8 members fit".into(),
+            observed_generation: 2,
+            changed: Some(Time(1_767_225_600_123)),
+        }
+    }
+
+    #[test]
+    fn a_binding_names_pod_identity_and_node() {
+        let binding = serde_json::to_value(binding(&ObjectKey::new("a", "p"), "u", "n")).unwrap();
+        assert_eq!(
+            binding["metadata"],
+            json!({"name": "p", "namespace": "a", "uid": "u"})
+        );
+        assert_eq!(
+            binding["target"],
+            json!({"apiVersion": "v1", "kind": "Node", "name": "n"})
+        );
+    }
+
+    #[test]
+    fn a_patch_names_one_condition_and_guards_identity() {
+        let group = group_condition_patch("u", &condition());
+        assert_eq!(group["metadata"], json!({"uid": "u"}));
+        assert_eq!(
+            group["status"]["conditions"],
+            json!([{"type": "PodGroupScheduled", "status": "False", "reason": "Unschedulable",
+                    "message": "6 of 8 members fit", "observedGeneration": 2,
+                    "lastTransitionTime": "2026-01-01T00:00:00Z"}])
+        );
+        let pod = pod_condition_patch("u", "9", &condition());
+        assert_eq!(pod["metadata"], json!({"uid": "u", "resourceVersion": "9"}));
+    }
+
+    #[test]
+    fn an_event_fits_the_limits_of_the_api() {
+        let note = EventNote {
+            regarding: Regarding {
+                api_version: "v1".into(),
+                kind: "Node".into(),
+                key: ObjectKey::new("", "n".repeat(253)),
+                uid: "u".into(),
+            },
+            severity: Severity::Warning,
+            reason: "Invalid".into(),
+            message: "é".repeat(2000).into(),
+            first: Time(1000),
+            last: Time(2000),
+            count: 3,
+            serial: 1,
+        };
+        let event = event(&note, "tutti", "tutti-0");
+        assert_eq!(event.metadata.namespace.as_deref(), Some("default"));
+        assert!(event.metadata.name.unwrap().len() <= 253);
+        assert_eq!(event.message.unwrap().len(), 1024);
+        assert_eq!((event.count, event.type_.as_deref()), (Some(3), Some("Warning")));
+    }
+}

@@ -1,0 +1,209 @@
+//! Required node affinity and tolerations.
+
+use crate::error::Problems;
+use crate::lenient::{Lenient, Shape, Shaped};
+use std::collections::BTreeMap;
+use tutti_model::{
+    Effect, Labels, ModelError, NodeAffinity, NodeSelectorTerm, Operator, Requirement, Text, Toleration,
+    TolerationOperator,
+};
+
+/// `spec.affinity`.
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct AffinityView {
+    node_affinity: Lenient<NodeAffinityView>,
+}
+
+/// `spec.affinity.nodeAffinity`.
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct NodeAffinityView {
+    required_during_scheduling_ignored_during_execution: Lenient<SelectorView>,
+}
+
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct SelectorView {
+    node_selector_terms: Lenient<Vec<Lenient<TermView>>>,
+}
+
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct TermView {
+    match_expressions: Lenient<Vec<Lenient<RequirementView>>>,
+    match_fields: Lenient<Vec<Lenient<RequirementView>>>,
+}
+
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default)]
+struct RequirementView {
+    key: Lenient<String>,
+    operator: Lenient<String>,
+    values: Lenient<Vec<Lenient<String>>>,
+}
+
+/// One of `spec.tolerations`.
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default)]
+pub(crate) struct TolerationView {
+    key: Lenient<String>,
+    operator: Lenient<String>,
+    value: Lenient<String>,
+    effect: Lenient<String>,
+}
+
+macro_rules! objects {
+    ($($name:ty),*) => { $(impl Shaped for $name { const SHAPE: Shape = Shape::Object; })* };
+}
+objects!(
+    AffinityView,
+    NodeAffinityView,
+    SelectorView,
+    TermView,
+    RequirementView,
+    TolerationView
+);
+
+const TERMS_PATH: &str =
+    "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
+
+/// Node selector and required affinity, together. What cannot be read becomes a problem.
+pub(crate) fn read_affinity(
+    selector: &Lenient<BTreeMap<String, Lenient<String>>>,
+    affinity: &Lenient<AffinityView>,
+    problems: &mut Problems,
+) -> NodeAffinity {
+    let required = required_terms(affinity).unwrap_or_else(|error| {
+        problems.push(error);
+        None
+    });
+    NodeAffinity {
+        selector: problems.or_default(read_labels(selector, "spec.nodeSelector")),
+        required,
+    }
+}
+
+/// A map of text to text.
+fn read_labels(map: &Lenient<BTreeMap<String, Lenient<String>>>, field: &str) -> Result<Labels, ModelError> {
+    let Some(map) = map.at(field)? else {
+        return Ok(Labels::default());
+    };
+    let mut pairs = Vec::with_capacity(map.len());
+    for (key, value) in map {
+        let value = value
+            .get()
+            .map_err(|error| error.within(&format!("{field}[{key:?}]")))?;
+        pairs.push((key.as_str(), value.map_or("", String::as_str)));
+    }
+    Ok(pairs.into_iter().collect())
+}
+
+fn required_terms(affinity: &Lenient<AffinityView>) -> Result<Option<Vec<NodeSelectorTerm>>, ModelError> {
+    let Some(affinity) = affinity.at("spec.affinity")? else {
+        return Ok(None);
+    };
+    let Some(node) = affinity.node_affinity.at("spec.affinity.nodeAffinity")? else {
+        return Ok(None);
+    };
+    let path = TERMS_PATH.trim_end_matches(".nodeSelectorTerms");
+    let Some(required) = node
+        .required_during_scheduling_ignored_during_execution
+        .at(path)?
+    else {
+        return Ok(None);
+    };
+    let Some(terms) = required.node_selector_terms.at(TERMS_PATH)? else {
+        return Ok(Some(Vec::new()));
+    };
+    let terms = read_each(terms, |term| {
+        Ok(NodeSelectorTerm {
+            labels: read_requirements(&term.match_expressions, "matchExpressions")?,
+            fields: read_requirements(&term.match_fields, "matchFields")?,
+        })
+    })
+    .map_err(|error| error.within(TERMS_PATH))?;
+    Ok(Some(terms))
+}
+
+fn read_requirements(
+    list: &Lenient<Vec<Lenient<RequirementView>>>,
+    field: &str,
+) -> Result<Vec<Requirement>, ModelError> {
+    let Some(list) = list.at(field)? else {
+        return Ok(Vec::new());
+    };
+    read_each(list, read_requirement).map_err(|error| error.within(field))
+}
+
+fn read_requirement(view: &RequirementView) -> Result<Requirement, ModelError> {
+    let operator = match text(&view.operator, "operator")? {
+        "In" => Operator::In,
+        "NotIn" => Operator::NotIn,
+        "Exists" => Operator::Exists,
+        "DoesNotExist" => Operator::DoesNotExist,
+        "Gt" => Operator::Gt,
+        "Lt" => Operator::Lt,
+        other => return Err(unknown("operator", other)),
+    };
+    let values = match view.values.at("values")? {
+        Some(values) => read_each(values, |value| Ok(Text::from(value.as_str())))
+            .map_err(|error| error.within("values"))?,
+        None => Vec::new(),
+    };
+    Requirement::new(text(&view.key, "key")?, operator, values)
+}
+
+/// The toleration, or what is wrong with it.
+pub(crate) fn read_toleration(view: &TolerationView) -> Result<Toleration, ModelError> {
+    let operator = match text(&view.operator, "operator")? {
+        "" | "Equal" => TolerationOperator::Equal,
+        "Exists" => TolerationOperator::Exists,
+        "Lt" => TolerationOperator::Lt,
+        "Gt" => TolerationOperator::Gt,
+        other => return Err(unknown("operator", other)),
+    };
+    let effect = match text(&view.effect, "effect")? {
+        "" => None,
+        other => Some(read_effect(other)?),
+    };
+    Ok(Toleration {
+        key: text(&view.key, "key")?.into(),
+        operator,
+        value: text(&view.value, "value")?.into(),
+        effect,
+    })
+}
+
+/// The effect of a taint or toleration.
+pub(crate) fn read_effect(name: &str) -> Result<Effect, ModelError> {
+    match name {
+        "NoSchedule" => Ok(Effect::NoSchedule),
+        "PreferNoSchedule" => Ok(Effect::PreferNoSchedule),
+        "NoExecute" => Ok(Effect::NoExecute),
+        other => Err(unknown("effect", other)),
+    }
+}
+
+/// Text, empty if absent.
+pub(crate) fn text<'a>(field: &'a Lenient<String>, name: &str) -> Result<&'a str, ModelError> {
+    Ok(field.at(name)?.map_or("", String::as_str))
+}
+
+/// Translates every element; the first that cannot be is an error with its index. Null elements are skipped.
+pub(crate) fn read_each<T, M>(
+    list: &[Lenient<T>],
+    read: impl Fn(&T) -> Result<M, ModelError>,
+) -> Result<Vec<M>, ModelError> {
+    let mut found = Vec::with_capacity(list.len());
+    for (index, element) in list.iter().enumerate() {
+        let element = element.get().and_then(|element| element.map(&read).transpose());
+        found.extend(element.map_err(|error| error.within(&format!("[{index}]")))?);
+    }
+    Ok(found)
+}
+
+fn unknown(field: &str, value: &str) -> ModelError {
+    let shown: String = value.chars().take(40).collect();
+    ModelError::new(field, format!("{shown:?} is not known"))
+}

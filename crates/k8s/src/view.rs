@@ -1,0 +1,245 @@
+//! Objects as they come over the wire, reduced to what scheduling reads.
+
+use crate::error::Problems;
+use crate::lenient::{Lenient, Shape, Shaped};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time as ApiTime};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use tutti_model::{ModelError, ObjectKey, Text, Time};
+
+/// A kind of object that can be viewed.
+pub trait Kind: Clone + fmt::Debug + Send + Sync + 'static {
+    /// What is read of `spec`.
+    type Spec: Shaped + DeserializeOwned + Clone + fmt::Debug + Send + Sync;
+    /// What is read of `status`.
+    type Status: Shaped + DeserializeOwned + Clone + fmt::Debug + Send + Sync;
+    /// What must be known at run time to address it.
+    type Dynamic: Send + Sync + 'static;
+    /// Whether it lives in a namespace.
+    type Scope;
+
+    /// How it is addressed.
+    fn names(dynamic: &Self::Dynamic) -> Names<'_>;
+}
+
+/// How a kind is addressed.
+#[derive(Debug, Clone, Copy)]
+pub struct Names<'a> {
+    /// API group; empty for the core.
+    pub group: &'a str,
+    /// API version.
+    pub version: &'a str,
+    /// Kind.
+    pub kind: &'a str,
+    /// Name in paths.
+    pub plural: &'a str,
+}
+
+/// One object. It is for reading only: written back, it would lose every field that is not read here.
+#[derive(Debug, Clone)]
+pub struct View<K: Kind> {
+    pub(crate) metadata: ObjectMeta,
+    pub(crate) metadata_errors: Vec<ModelError>,
+    pub(crate) spec: Lenient<K::Spec>,
+    pub(crate) status: Lenient<K::Status>,
+}
+
+impl<K: Kind> View<K> {
+    /// Namespace (empty for objects without one) and name.
+    pub fn key(&self) -> ObjectKey {
+        ObjectKey::new(
+            self.metadata.namespace.as_deref().unwrap_or_default(),
+            self.metadata.name.as_deref().unwrap_or_default(),
+        )
+    }
+
+    /// Identity over time.
+    pub fn uid(&self) -> Text {
+        self.metadata.uid.as_deref().unwrap_or_default().into()
+    }
+
+    /// The resource version that was read.
+    pub fn version(&self) -> Text {
+        self.metadata
+            .resource_version
+            .as_deref()
+            .unwrap_or_default()
+            .into()
+    }
+
+    pub(crate) fn created(&self) -> Time {
+        self.metadata
+            .creation_timestamp
+            .as_ref()
+            .map_or(Time::default(), |time| Time(time.0.as_millisecond()))
+    }
+
+    /// Problems of the metadata, to which the caller adds its own.
+    pub(crate) fn problems(&self) -> Problems {
+        let mut problems = Problems::default();
+        for error in &self.metadata_errors {
+            problems.push(error.clone());
+        }
+        for (field, value) in [
+            ("metadata.name", &self.metadata.name),
+            ("metadata.uid", &self.metadata.uid),
+        ] {
+            if value.as_ref().is_none_or(String::is_empty) {
+                problems.push(ModelError::new(field, "is missing"));
+            }
+        }
+        problems
+    }
+}
+
+/// The object itself; its fields are lenient, so this fails on broken JSON only.
+#[derive(serde::Deserialize)]
+#[serde(default, bound(deserialize = ""))]
+struct Raw<K: Kind> {
+    metadata: Lenient<Metadata>,
+    spec: Lenient<K::Spec>,
+    status: Lenient<K::Status>,
+}
+
+impl<K: Kind> Default for Raw<K> {
+    fn default() -> Self {
+        Self {
+            metadata: Lenient::Absent,
+            spec: Lenient::Absent,
+            status: Lenient::Absent,
+        }
+    }
+}
+
+impl<K: Kind> Shaped for Raw<K> {
+    const SHAPE: Shape = Shape::Object;
+}
+
+impl<'de, K: Kind> Deserialize<'de> for View<K> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut errors = Vec::new();
+        let raw = match Lenient::<Raw<K>>::deserialize(deserializer)? {
+            Lenient::Read(raw) => raw,
+            Lenient::Absent => Raw::default(),
+            Lenient::Wrong(message) => {
+                errors.push(ModelError::new("(the object)", message.as_ref()));
+                Raw::default()
+            }
+        };
+        let metadata = match raw.metadata {
+            Lenient::Read(metadata) => metadata.into_meta(&mut errors),
+            Lenient::Absent => ObjectMeta::default(),
+            Lenient::Wrong(message) => {
+                errors.push(ModelError::new("metadata", message.as_ref()));
+                ObjectMeta::default()
+            }
+        };
+        Ok(Self {
+            metadata,
+            metadata_errors: errors,
+            spec: raw.spec,
+            status: raw.status,
+        })
+    }
+}
+
+/// What is read of `metadata`. Managed fields and annotations are most of its bytes, and are left out.
+#[derive(Default, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Metadata {
+    name: Lenient<String>,
+    namespace: Lenient<String>,
+    uid: Lenient<String>,
+    resource_version: Lenient<String>,
+    generation: Lenient<i64>,
+    creation_timestamp: Lenient<String>,
+    deletion_timestamp: Lenient<String>,
+    labels: Lenient<BTreeMap<String, Lenient<String>>>,
+}
+
+impl Shaped for Metadata {
+    const SHAPE: Shape = Shape::Object;
+}
+
+impl Metadata {
+    fn into_meta(self, errors: &mut Vec<ModelError>) -> ObjectMeta {
+        let mut meta = ObjectMeta {
+            name: take(self.name, "metadata.name", errors),
+            namespace: take(self.namespace, "metadata.namespace", errors),
+            uid: take(self.uid, "metadata.uid", errors),
+            resource_version: take(self.resource_version, "metadata.resourceVersion", errors),
+            generation: take(self.generation, "metadata.generation", errors),
+            ..ObjectMeta::default()
+        };
+        meta.creation_timestamp = timestamp(self.creation_timestamp, "metadata.creationTimestamp", errors);
+        // Being deleted is what counts; an unreadable time of it must not hide that.
+        let deleted = self.deletion_timestamp.is_present();
+        meta.deletion_timestamp = timestamp(self.deletion_timestamp, "metadata.deletionTimestamp", errors)
+            .or(deleted.then_some(ApiTime(Timestamp::UNIX_EPOCH)));
+        if let Some(labels) = take(self.labels, "metadata.labels", errors) {
+            let mut read = BTreeMap::new();
+            for (key, value) in labels {
+                if let Some(value) = take(value, "metadata.labels", errors) {
+                    read.insert(key, value);
+                }
+            }
+            meta.labels = Some(read);
+        }
+        meta
+    }
+}
+
+fn take<T>(field: Lenient<T>, path: &str, errors: &mut Vec<ModelError>) -> Option<T> {
+    match field {
+        Lenient::Absent => None,
+        Lenient::Read(value) => Some(value),
+        Lenient::Wrong(message) => {
+            errors.push(ModelError::new(path, message.as_ref()));
+            None
+        }
+    }
+}
+
+fn timestamp(field: Lenient<String>, path: &str, errors: &mut Vec<ModelError>) -> Option<ApiTime> {
+    let text = take(field, path, errors)?;
+    match text.parse::<Timestamp>() {
+        Ok(time) => Some(ApiTime(time)),
+        Err(_) => {
+            let shown: String = text.chars().take(40).collect();
+            errors.push(ModelError::new(path, format!("{shown:?} is not a time")));
+            None
+        }
+    }
+}
+
+impl<K: Kind> kube::Resource for View<K> {
+    type DynamicType = K::Dynamic;
+    type Scope = K::Scope;
+
+    fn kind(dynamic: &K::Dynamic) -> Cow<'_, str> {
+        K::names(dynamic).kind.into()
+    }
+
+    fn group(dynamic: &K::Dynamic) -> Cow<'_, str> {
+        K::names(dynamic).group.into()
+    }
+
+    fn version(dynamic: &K::Dynamic) -> Cow<'_, str> {
+        K::names(dynamic).version.into()
+    }
+
+    fn plural(dynamic: &K::Dynamic) -> Cow<'_, str> {
+        K::names(dynamic).plural.into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
