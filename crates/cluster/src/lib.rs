@@ -4,6 +4,10 @@
 
 pub mod error;
 pub mod kinds;
+pub mod kubeconfig;
+pub mod kubelet;
+pub mod listener;
 pub mod registry;
 pub mod schema;
 pub mod table;
+pub mod tls;
