@@ -1,8 +1,26 @@
-//! The two entry points.
+//! The engine: facts in, decisions out.
 
-use crate::decision::Decision;
+use crate::attempt::{Attempt, Members};
+use crate::decision::{Decision, Placement, Seat, UnitKey, Waiting};
 use crate::event::Event;
-use tutti_model::{Text, Time};
+use crate::nodes::{NodeId, NodeTable};
+use crate::pods::{PodRow, PodTable, Sits};
+use crate::queue::{Queue, Rank};
+use crate::refusal::Refusal;
+use crate::room::Rooms;
+use crate::shape::{Resources, ShapeId, Shapes};
+use crate::solve::{Outcome, Tables, solve};
+use crate::txn::Txn;
+use crate::wake::{Offer, Sleepers};
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::sync::Arc;
+use tutti_model::{Group, Node, ObjectKey, Pod, Text, Time};
+
+/// First pause after a failed binding.
+const RETRY_SECONDS_MIN: i64 = 1;
+/// Longest pause after failed bindings.
+const RETRY_SECONDS_MAX: i64 = 60;
 
 /// What can be chosen.
 #[derive(Debug, Clone)]
@@ -24,19 +42,378 @@ impl Default for Config {
 
 /// The cluster in memory and what is to be decided about it.
 #[derive(Debug, Clone)]
-pub struct Engine {}
+pub struct Engine {
+    config: Config,
+    resources: Resources,
+    shapes: Shapes,
+    nodes: NodeTable,
+    pods: PodTable,
+    rooms: Rooms,
+    queue: Queue,
+    sleepers: Sleepers,
+    /// The last reason that was told for a unit, so that it is told once.
+    told: FxHashMap<UnitKey, Refusal>,
+    retries: FxHashMap<UnitKey, Retry>,
+    attempts_count: u64,
+}
+
+/// Failed bindings in a row.
+#[derive(Debug, Clone, Copy)]
+struct Retry {
+    failures: u32,
+    not_before: Time,
+}
 
 impl Engine {
     /// An engine that has seen nothing.
-    pub fn new(_config: Config) -> Self {
-        Self {}
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            resources: Resources::default(),
+            shapes: Shapes::default(),
+            nodes: NodeTable::default(),
+            pods: PodTable::default(),
+            rooms: Rooms::default(),
+            queue: Queue::default(),
+            sleepers: Sleepers::default(),
+            told: FxHashMap::default(),
+            retries: FxHashMap::default(),
+            attempts_count: 0,
+        }
     }
 
     /// Takes in one fact.
-    pub fn apply(&mut self, _event: Event, _now: Time) {}
+    pub fn apply(&mut self, event: Event, now: Time) {
+        match event {
+            Event::NodeSet(node) => self.set_node(&node.name, Some(&node), now),
+            Event::NodeGone(name) => self.set_node(&name, None, now),
+            Event::PodSet(pod) => self.set_pod(&pod, now),
+            Event::PodGone(key) => self.remove_pod(&key, now),
+            Event::GroupSet(group) => self.set_group(&group.key.clone(), Some(*group), now),
+            Event::GroupGone(key) => self.set_group(&key, None, now),
+            Event::BindFailed { pod, uid } => self.bind_failed(&pod, &uid, now),
+        }
+    }
 
     /// The next decision. Call it until it is [`Decision::Idle`].
-    pub fn decide(&mut self, _now: Time) -> Decision {
-        Decision::Idle { wake_at: None }
+    pub fn decide(&mut self, now: Time) -> Decision {
+        // Every round takes a unit out of the queue and none puts one in without returning.
+        loop {
+            let unit = match self.queue.pop(now) {
+                Ok(unit) => unit,
+                Err(wake_at) => return Decision::Idle { wake_at },
+            };
+            self.attempts_count += 1;
+            let decision = match self.attempt(&unit) {
+                Attempt::Nothing => None,
+                Attempt::Refused(members, refusal) => self.refuse(unit, members, refusal, Vec::new()),
+                Attempt::Solve(members) => self.solve(unit, members, now),
+            };
+            if let Some(decision) = decision {
+                return decision;
+            }
+        }
+    }
+
+    /// A number that differs if anything differs that a placement depends on. For tests.
+    pub fn digest(&self) -> u64 {
+        self.nodes.digest(&self.resources)
+    }
+
+    /// How often a unit was looked at. Grows with what happens that concerns somebody, not with what happens.
+    pub fn attempts_count(&self) -> u64 {
+        self.attempts_count
+    }
+
+    /// True if this scheduler is to place pods that name it so.
+    pub(crate) fn serves(&self, scheduler_name: &Text) -> bool {
+        self.config.scheduler_names.contains(scheduler_name)
+    }
+
+    pub(crate) fn pods(&self) -> &PodTable {
+        &self.pods
+    }
+
+    fn solve(&mut self, unit: UnitKey, members: Members, now: Time) -> Option<Decision> {
+        let mut tables = Tables {
+            nodes: &self.nodes,
+            shapes: &self.shapes,
+            resources: &self.resources,
+            rooms: &mut self.rooms,
+        };
+        let refusal = match solve(&members.request(), &mut tables, self.config.branches_max) {
+            Outcome::Placed(seats) => return Some(self.place(unit, members, &seats, now)),
+            Outcome::Infeasible(room) => Refusal::NoRoom(room),
+            Outcome::Undecided(room) => Refusal::Undecided(room),
+        };
+        let shapes = members.shapes();
+        self.refuse(unit, members.into_names(), refusal, shapes)
+    }
+
+    /// Takes the seats and says so.
+    fn place(
+        &mut self,
+        unit: UnitKey,
+        mut members: Members,
+        seats: &[(usize, NodeId, u32)],
+        now: Time,
+    ) -> Decision {
+        let mut txn = Txn::begin(&mut self.nodes);
+        let mut placed: Vec<(ObjectKey, NodeId)> = Vec::new();
+        for &(index, node, count) in seats {
+            let shape = self.shapes.get(members.shape(index));
+            let taken = txn.take(node, shape, count);
+            assert!(taken, "the solver seated {count} on a node without that room");
+            placed.extend(members.draw(index, count).into_iter().map(|pod| (pod, node)));
+        }
+        txn.commit();
+        placed.sort_unstable();
+        let mut seats = Vec::with_capacity(placed.len());
+        for (pod, node) in placed {
+            self.pods.seat(&pod, Sits::Assumed(node));
+            let uid = self.pods.pod(&pod).map(|row| row.uid.clone()).unwrap_or_default();
+            seats.push(Seat {
+                pod,
+                uid,
+                node: self.nodes.name(node).clone(),
+            });
+        }
+        self.told.remove(&unit);
+        let left_out = members.into_names();
+        if !left_out.is_empty() {
+            // Whoever is left learns why in an attempt of their own.
+            self.touch(&unit, now);
+        }
+        Decision::Place(Placement {
+            unit,
+            seats,
+            left_out,
+        })
+    }
+
+    /// Puts a unit to sleep. A reason that was told before is not told again.
+    fn refuse(
+        &mut self,
+        unit: UnitKey,
+        members: Vec<ObjectKey>,
+        refusal: Refusal,
+        shapes: Vec<ShapeId>,
+    ) -> Option<Decision> {
+        if !shapes.is_empty() {
+            self.sleepers.insert(unit.clone(), shapes);
+        }
+        if self.told.get(&unit) == Some(&refusal) {
+            return None;
+        }
+        self.told.insert(unit.clone(), refusal.clone());
+        Some(Decision::Wait(Waiting {
+            unit,
+            members,
+            refusal,
+        }))
+    }
+
+    /// Puts a unit into the queue again, or out of it if it has nothing to ask for.
+    fn touch(&mut self, unit: &UnitKey, now: Time) {
+        self.sleepers.remove(unit);
+        let members = self.pods.members(unit);
+        let waits = members
+            .iter()
+            .any(|(_, row)| row.wants_seat() && self.serves(&row.scheduler_name));
+        if !waits {
+            self.queue.remove(unit);
+            if !members.iter().any(|(_, row)| row.is_live()) {
+                self.told.remove(unit);
+                self.retries.remove(unit);
+            }
+            return;
+        }
+        let rank = self.rank(unit, &members);
+        let not_before = self
+            .retries
+            .get(unit)
+            .map(|retry| retry.not_before)
+            .filter(|&time| time > now);
+        self.queue.push(unit.clone(), rank, not_before);
+    }
+
+    fn rank(&self, unit: &UnitKey, members: &[(&ObjectKey, &PodRow)]) -> Rank {
+        let group = match unit {
+            UnitKey::Group(key) => self.pods.group(key).and_then(|row| row.object.as_ref()),
+            UnitKey::Pod(_) => None,
+        };
+        let highest = members.iter().map(|(_, row)| row.priority).max().unwrap_or(0);
+        let oldest = members
+            .iter()
+            .map(|(_, row)| row.created)
+            .min()
+            .unwrap_or_default();
+        let counted = members.iter().filter(|(_, row)| row.counts()).count() as u32;
+        Rank {
+            priority: Reverse(group.and_then(|group| group.priority).unwrap_or(highest)),
+            broken: Reverse(counted > 0 && group.is_some_and(|group| counted < group.policy.minimum())),
+            created: group.map_or(oldest, |group| group.created),
+        }
+    }
+
+    fn set_node(&mut self, name: &Text, node: Option<&Node>, now: Time) {
+        let id = self.nodes.id(name);
+        let before = self.nodes.node(id).cloned();
+        if before.as_ref() == node && node.is_some() {
+            return;
+        }
+        let free_before: Vec<i64> = self.free_of(id);
+        self.nodes.set(id, node.cloned(), &mut self.resources);
+        let free_after: Vec<i64> = self.free_of(id);
+        let amount = |list: &[i64], resource: usize| list.get(resource).copied().unwrap_or(0);
+        self.wake(
+            &Offer {
+                node: before.as_ref(),
+                free: &|resource| amount(&free_before, resource.index()),
+            },
+            &Offer {
+                node,
+                free: &|resource| amount(&free_after, resource.index()),
+            },
+            now,
+        );
+    }
+
+    fn free_of(&self, id: NodeId) -> Vec<i64> {
+        self.resources
+            .ids()
+            .map(|resource| self.nodes.free(id, resource))
+            .collect()
+    }
+
+    fn set_pod(&mut self, pod: &Pod, now: Time) {
+        if self
+            .pods
+            .pod(&pod.key)
+            .is_some_and(|row| row.uid != pod.uid || row.group != pod.group)
+        {
+            self.remove_pod(&pod.key, now);
+        }
+        let before = self.pods.pod(&pod.key).cloned();
+        let sits = match (&pod.node, &before) {
+            (Some(node), _) => Sits::Bound(self.nodes.id(node)),
+            // An older picture of the pod than our own decision.
+            (None, Some(row)) => row.sits,
+            (None, None) => Sits::Nowhere,
+        };
+        let shape = self.shapes.acquire(pod, &mut self.resources);
+        let after = PodRow::new(pod, shape, sits);
+        if before.as_ref() == Some(&after) {
+            self.release_shape(shape);
+            return;
+        }
+        self.pods.insert(pod.key.clone(), after.clone());
+        if after.node().is_some() && matches!(after.sits, Sits::Bound(_)) {
+            self.retries.remove(&after.unit(&pod.key));
+        }
+        self.move_seat(before.as_ref(), Some(&after), now);
+        let confirmed = before.as_ref().is_some_and(|row| {
+            matches!(row.sits, Sits::Assumed(_))
+                && PodRow {
+                    sits: row.sits,
+                    ..after.clone()
+                } == *row
+        });
+        if let Some(row) = &before {
+            self.release_shape(row.shape);
+        }
+        // That the API server agrees with a decision is no news to the unit.
+        if !confirmed || before.and_then(|row| row.node()) != after.node() {
+            self.touch(&after.unit(&pod.key), now);
+        }
+    }
+
+    fn remove_pod(&mut self, key: &ObjectKey, now: Time) {
+        let unit = self.pods.pod(key).map(|row| row.unit(key));
+        let Some(row) = self.pods.remove(key) else { return };
+        self.move_seat(Some(&row), None, now);
+        self.release_shape(row.shape);
+        if let Some(unit) = unit {
+            self.touch(&unit, now);
+        }
+    }
+
+    fn set_group(&mut self, key: &ObjectKey, group: Option<Group>, now: Time) {
+        if self.pods.set_group(key, group) {
+            self.touch(&UnitKey::Group(key.clone()), now);
+        }
+    }
+
+    fn bind_failed(&mut self, key: &ObjectKey, uid: &Text, now: Time) {
+        let Some(before) = self.pods.pod(key).filter(|row| row.uid == *uid).cloned() else {
+            return;
+        };
+        if !matches!(before.sits, Sits::Assumed(_)) {
+            return;
+        }
+        let after = PodRow {
+            sits: Sits::Nowhere,
+            ..before.clone()
+        };
+        self.pods.seat(key, Sits::Nowhere);
+        self.move_seat(Some(&before), Some(&after), now);
+        let unit = after.unit(key);
+        let failures = self.retries.get(&unit).map_or(0, |retry| retry.failures) + 1;
+        let pause = (RETRY_SECONDS_MIN << failures.min(16).saturating_sub(1)).min(RETRY_SECONDS_MAX);
+        self.retries.insert(
+            unit.clone(),
+            Retry {
+                failures,
+                not_before: now.plus_seconds(pause),
+            },
+        );
+        self.touch(&unit, now);
+    }
+
+    /// Gives back the seat that a pod had and takes the one that it has.
+    fn move_seat(&mut self, before: Option<&PodRow>, after: Option<&PodRow>, now: Time) {
+        let seat = |row: Option<&PodRow>| row.and_then(|row| Some((row.node()?, row.shape)));
+        let (from, to) = (seat(before), seat(after));
+        if from == to {
+            return;
+        }
+        if let Some((node, shape)) = to {
+            let shape = Arc::clone(self.shapes.get(shape));
+            self.nodes.take(node, &shape.requests, 1);
+        }
+        if let Some((node, shape)) = from {
+            let shape = Arc::clone(self.shapes.get(shape));
+            let free_before = self.free_of(node);
+            let present = self.nodes.node(node).cloned();
+            self.nodes.give(node, &shape.requests, 1);
+            let free_after = self.free_of(node);
+            let amount = |list: &[i64], resource: usize| list.get(resource).copied().unwrap_or(0);
+            self.wake(
+                &Offer {
+                    node: present.as_ref(),
+                    free: &|resource| amount(&free_before, resource.index()),
+                },
+                &Offer {
+                    node: present.as_ref(),
+                    free: &|resource| amount(&free_after, resource.index()),
+                },
+                now,
+            );
+        }
+    }
+
+    fn wake(&mut self, before: &Offer<'_>, after: &Offer<'_>, now: Time) {
+        if self.sleepers.is_empty() {
+            return;
+        }
+        for unit in self.sleepers.wake(before, after, &self.shapes) {
+            self.touch(&unit, now);
+        }
+    }
+
+    fn release_shape(&mut self, shape: ShapeId) {
+        if self.shapes.release(shape) {
+            self.rooms.forget(shape);
+        }
     }
 }

@@ -4,10 +4,21 @@
 //! [`Engine::decide`]; both carry the time as data. There is no IO, no clock, no randomness and no thread here:
 //! the same events give the same decisions on every machine.
 
+mod attempt;
 pub mod decision;
 pub mod engine;
 pub mod event;
+mod nodes;
+pub mod oracle;
+mod pods;
+mod queue;
 pub mod refusal;
+mod room;
+mod shape;
+mod solve;
+mod txn;
+pub mod validator;
+mod wake;
 
 pub use decision::{Decision, Placement, Seat, UnitKey, Waiting};
 pub use engine::{Config, Engine};

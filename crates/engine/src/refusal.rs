@@ -153,26 +153,22 @@ impl fmt::Display for Contradiction {
 
 impl fmt::Display for NoRoom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.needed == 1 {
-            write!(f, "no node has room")?;
-        } else {
+        if self.needed > 1 {
             write!(f, "{} of {} members fit", self.fit, self.needed)?;
-        }
-        for (index, shortage) in self.short.iter().enumerate() {
-            let lead = if index == 0 { "; short of " } else { " and " };
-            let amount = shortage.resource.show(shortage.missing);
-            write!(f, "{lead}{amount} {}", shortage.resource)?;
+            for (index, shortage) in self.short.iter().enumerate() {
+                let lead = if index == 0 { ", short of " } else { " and " };
+                let amount = shortage.resource.show(shortage.missing);
+                write!(f, "{lead}{amount} {}", shortage.resource)?;
+            }
+            f.write_str("; ")?;
         }
         if self.nodes == 0 {
-            return write!(f, "; there are no nodes");
+            return f.write_str("there are no nodes");
         }
+        let more = if self.fit > 0 { " for one more" } else { "" };
+        write!(f, "0/{} nodes have room{more}", self.nodes)?;
         for (index, (reason, nodes)) in self.ruled_out.iter().enumerate() {
-            let lead = if index == 0 {
-                format!("; of {} nodes ", self.nodes)
-            } else {
-                ", ".to_owned()
-            };
-            write!(f, "{lead}{nodes}: {reason}")?;
+            write!(f, "{} {nodes} {reason}", if index == 0 { ":" } else { "," })?;
         }
         Ok(())
     }

@@ -14,6 +14,7 @@ pub mod node_selector;
 pub mod pod;
 pub mod quantity;
 pub mod requests;
+pub mod scenario;
 pub mod taint;
 pub mod time;
 

@@ -1,0 +1,156 @@
+//! What a unit asks for right now: who of its members wants a seat, how many must get one, and whether it may be
+//! tried at all.
+
+use crate::decision::UnitKey;
+use crate::engine::Engine;
+use crate::pods::PodRow;
+use crate::refusal::{Contradiction, Refusal};
+use crate::shape::ShapeId;
+use crate::solve::{Request, Style};
+use std::collections::BTreeMap;
+use tutti_model::{Group, ObjectKey, Text};
+
+/// What to do about a unit.
+#[derive(Debug)]
+pub(crate) enum Attempt {
+    /// Nothing: nobody waits, or they wait for somebody else.
+    Nothing,
+    /// It cannot be tried, and these members learn why.
+    Refused(Vec<ObjectKey>, Refusal),
+    /// Find places for these.
+    Solve(Members),
+}
+
+/// Members that want a seat, by shape.
+#[derive(Debug)]
+pub(crate) struct Members {
+    by_shape: Vec<(ShapeId, Vec<ObjectKey>)>,
+    need: u32,
+    style: Style,
+}
+
+impl Members {
+    fn new(members: &[(&ObjectKey, &PodRow)], need: u32, style: Style) -> Self {
+        // Shapes in the order of their first member's name, because numbers of shapes depend on history.
+        let mut index: BTreeMap<ShapeId, usize> = BTreeMap::new();
+        let mut by_shape: Vec<(ShapeId, Vec<ObjectKey>)> = Vec::new();
+        for (key, row) in members {
+            let at = *index.entry(row.shape).or_insert_with(|| {
+                by_shape.push((row.shape, Vec::new()));
+                by_shape.len() - 1
+            });
+            by_shape[at].1.push((*key).clone());
+        }
+        Self {
+            by_shape,
+            need,
+            style,
+        }
+    }
+
+    /// What is to be solved.
+    pub(crate) fn request(&self) -> Request {
+        let shapes = self
+            .by_shape
+            .iter()
+            .map(|(shape, members)| (*shape, members.len() as u32))
+            .collect();
+        Request {
+            shapes,
+            need: self.need,
+            style: self.style,
+        }
+    }
+
+    /// The shape at an index of the request.
+    pub(crate) fn shape(&self, index: usize) -> ShapeId {
+        self.by_shape[index].0
+    }
+
+    /// All shapes.
+    pub(crate) fn shapes(&self) -> Vec<ShapeId> {
+        self.by_shape.iter().map(|(shape, _)| *shape).collect()
+    }
+
+    /// Takes out the next members of a shape, by name.
+    pub(crate) fn draw(&mut self, index: usize, count: u32) -> Vec<ObjectKey> {
+        self.by_shape[index].1.drain(..count as usize).collect()
+    }
+
+    /// Everybody who is still here, by name.
+    pub(crate) fn into_names(self) -> Vec<ObjectKey> {
+        let mut names: Vec<ObjectKey> = self
+            .by_shape
+            .into_iter()
+            .flat_map(|(_, members)| members)
+            .collect();
+        names.sort_unstable();
+        names
+    }
+}
+
+impl Engine {
+    /// Looks at a unit as it is now.
+    pub(crate) fn attempt(&self, unit: &UnitKey) -> Attempt {
+        let members = self.pods().members(unit);
+        let wanting: Vec<_> = members
+            .iter()
+            .filter(|(_, row)| row.wants_seat())
+            .copied()
+            .collect();
+        if !wanting.iter().any(|(_, row)| self.serves(&row.scheduler_name)) {
+            return Attempt::Nothing;
+        }
+        let UnitKey::Group(key) = unit else {
+            return Attempt::Solve(Members::new(&wanting, 1, Style::Spread));
+        };
+        let names = || wanting.iter().map(|(key, _)| (*key).clone()).collect();
+        let Some(group) = self.pods().group(key).and_then(|row| row.object.as_ref()) else {
+            return Attempt::Refused(names(), Refusal::GroupMissing { group: key.clone() });
+        };
+        if let Some(contradiction) = contradiction(group, &members) {
+            return Attempt::Refused(names(), Refusal::Contradiction(contradiction));
+        }
+        let minimum = group.policy.minimum();
+        let counted = members.iter().filter(|(_, row)| row.counts()).count() as u32;
+        let observed = counted + wanting.len() as u32;
+        if observed < minimum {
+            let gated = members
+                .iter()
+                .filter(|(_, row)| row.gated && row.is_live())
+                .count() as u32;
+            return Attempt::Refused(
+                names(),
+                Refusal::TooFewMembers {
+                    minimum,
+                    observed,
+                    gated,
+                },
+            );
+        }
+        let need = minimum.saturating_sub(counted).max(1);
+        Attempt::Solve(Members::new(&wanting, need, Style::Pack))
+    }
+}
+
+/// What keeps the living members of a group from being decided together.
+fn contradiction(group: &Group, members: &[(&ObjectKey, &PodRow)]) -> Option<Contradiction> {
+    let live = || members.iter().map(|(_, row)| row).filter(|row| row.is_live());
+    let mut schedulers: Vec<Text> = live().map(|row| row.scheduler_name.clone()).collect();
+    schedulers.sort_unstable();
+    schedulers.dedup();
+    if schedulers.len() > 1 {
+        return Some(Contradiction::SchedulerNames(schedulers));
+    }
+    let mut priorities: Vec<i32> = live().map(|row| row.priority).collect();
+    priorities.sort_unstable();
+    priorities.dedup();
+    let agreed = group.priority.or(priorities.first().copied());
+    if priorities.iter().any(|&priority| Some(priority) != agreed) {
+        return Some(Contradiction::Priorities {
+            group: group.priority,
+            members: priorities,
+        });
+    }
+    None
+}

@@ -1,0 +1,290 @@
+//! The node table: what is free on every node, in columns, and which rows changed lately.
+
+use crate::shape::{ResourceId, Resources, Shape};
+use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::{Hash, Hasher};
+use tutti_model::{Node, Text};
+
+/// Changes that are remembered. A reader that is further behind reads the whole table.
+const LOG_LENGTH_MAX: usize = 65_536;
+
+/// A row of the table. Numbers are used again when a node is gone; they never decide anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct NodeId(u32);
+
+impl NodeId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Row {
+    name: Text,
+    /// None while pods are known to be on a node that itself was not seen (yet, or any more).
+    node: Option<Node>,
+    /// Pods that take something from this row.
+    pods: u32,
+}
+
+/// What is allocatable and free, by resource and node.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct NodeTable {
+    rows: Vec<Option<Row>>,
+    vacant: Vec<NodeId>,
+    ids: FxHashMap<Text, NodeId>,
+    present: usize,
+    allocatable: Vec<Vec<i64>>,
+    free: Vec<Vec<i64>>,
+    log: Vec<NodeId>,
+    /// Number of the first change in `log`.
+    log_start: u64,
+}
+
+impl NodeTable {
+    /// Numbers of all rows that were ever used; some may be empty.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..self.rows.len() as u32).map(NodeId)
+    }
+
+    /// How many rows there are, empty ones included.
+    pub(crate) fn rows_count(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// How many nodes there are.
+    pub(crate) fn nodes_count(&self) -> usize {
+        self.present
+    }
+
+    /// The node of a row, if it was seen.
+    pub(crate) fn node(&self, id: NodeId) -> Option<&Node> {
+        self.rows[id.index()].as_ref()?.node.as_ref()
+    }
+
+    /// The name of a row in use.
+    pub(crate) fn name(&self, id: NodeId) -> &Text {
+        match &self.rows[id.index()] {
+            Some(row) => &row.name,
+            None => panic!("row {id:?} is not in use"),
+        }
+    }
+
+    /// What is free; negative if more was bound than there is.
+    pub(crate) fn free(&self, id: NodeId, resource: ResourceId) -> i64 {
+        self.free
+            .get(resource.index())
+            .and_then(|column| column.get(id.index()))
+            .copied()
+            .unwrap_or(0)
+    }
+
+    /// What pods can have of it in all.
+    pub(crate) fn allocatable(&self, id: NodeId, resource: ResourceId) -> i64 {
+        self.allocatable
+            .get(resource.index())
+            .and_then(|column| column.get(id.index()))
+            .copied()
+            .unwrap_or(0)
+    }
+
+    /// How many more copies of a shape the node takes.
+    pub(crate) fn room(&self, id: NodeId, shape: &Shape) -> u32 {
+        match self.node(id) {
+            Some(node) if shape.forbidden(node).is_none() => shape.copies(|resource| self.free(id, resource)),
+            _ => 0,
+        }
+    }
+
+    /// The row of a node by name; made if need be, because pods may be seen before their node.
+    pub(crate) fn id(&mut self, name: &Text) -> NodeId {
+        if let Some(&id) = self.ids.get(name) {
+            return id;
+        }
+        let id = self.vacant.pop().unwrap_or_else(|| {
+            self.rows.push(None);
+            NodeId(self.rows.len() as u32 - 1)
+        });
+        self.rows[id.index()] = Some(Row {
+            name: name.clone(),
+            node: None,
+            pods: 0,
+        });
+        self.ids.insert(name.clone(), id);
+        let rows = self.rows.len();
+        for column in self.allocatable.iter_mut().chain(&mut self.free) {
+            column.resize(rows, 0);
+        }
+        id
+    }
+
+    /// Sets or removes the node of a row.
+    pub(crate) fn set(&mut self, id: NodeId, node: Option<Node>, resources: &mut Resources) {
+        let mut allocatable = vec![0; resources.len()];
+        if let Some(node) = &node {
+            for (resource, amount) in node.allocatable.iter() {
+                let resource = resources.id(resource);
+                allocatable.resize(resources.len(), 0);
+                allocatable[resource.index()] = amount;
+            }
+        }
+        self.add_columns(resources.len());
+        for (resource, amount) in allocatable.iter().enumerate() {
+            let before = std::mem::replace(&mut self.allocatable[resource][id.index()], *amount);
+            self.free[resource][id.index()] += amount - before;
+        }
+        if let Some(row) = &mut self.rows[id.index()] {
+            self.present += usize::from(node.is_some());
+            self.present -= usize::from(row.node.is_some());
+            row.node = node;
+        }
+        self.note_change(id);
+        self.drop_row_if_unused(id);
+    }
+
+    /// Takes `count` seats of this shape.
+    pub(crate) fn take(&mut self, id: NodeId, requests: &[(ResourceId, i64)], count: u32) {
+        self.shift(id, requests, i64::from(count));
+        if let Some(row) = &mut self.rows[id.index()] {
+            row.pods += count;
+        }
+    }
+
+    /// Gives `count` seats of this shape back.
+    pub(crate) fn give(&mut self, id: NodeId, requests: &[(ResourceId, i64)], count: u32) {
+        self.shift(id, requests, -i64::from(count));
+        if let Some(row) = &mut self.rows[id.index()] {
+            row.pods -= count;
+        }
+        self.drop_row_if_unused(id);
+    }
+
+    /// Number of the next change; a reader remembers it as how far it has read.
+    pub(crate) fn log_end(&self) -> u64 {
+        self.log_start + self.log.len() as u64
+    }
+
+    /// Rows that changed since `cursor`, or nothing if that is too long ago.
+    pub(crate) fn changed_since(&self, cursor: u64) -> Option<&[NodeId]> {
+        let skip = cursor.checked_sub(self.log_start)?;
+        self.log.get(usize::try_from(skip).ok()?..)
+    }
+
+    /// A number that differs if anything differs that placements depend on, whatever the order of rows.
+    pub(crate) fn digest(&self, resources: &Resources) -> u64 {
+        let mut digest = 0_u64;
+        for (index, row) in self.rows.iter().enumerate() {
+            let Some(row) = row else { continue };
+            let mut hasher = FxHasher::default();
+            row.name.hash(&mut hasher);
+            row.pods.hash(&mut hasher);
+            row.node.is_some().hash(&mut hasher);
+            let mut amounts: Vec<(&str, i64, i64)> = Vec::new();
+            for (resource, column) in self.free.iter().enumerate() {
+                let (free, allocatable) = (column[index], self.allocatable[resource][index]);
+                if free != 0 || allocatable != 0 {
+                    amounts.push((resources.name_at(resource), free, allocatable));
+                }
+            }
+            amounts.sort_unstable();
+            amounts.hash(&mut hasher);
+            digest = digest.wrapping_add(hasher.finish());
+        }
+        digest
+    }
+
+    fn shift(&mut self, id: NodeId, requests: &[(ResourceId, i64)], count: i64) {
+        for &(resource, amount) in requests {
+            self.add_columns(resource.index() + 1);
+            // Amounts are bounded by AMOUNT_MAX; should a flood of absurd pods overflow a row all the same,
+            // wrapping gives the right value back once they are gone.
+            let free = &mut self.free[resource.index()][id.index()];
+            *free = free.wrapping_sub(amount.wrapping_mul(count));
+        }
+        self.note_change(id);
+    }
+
+    fn add_columns(&mut self, count: usize) {
+        let rows = self.rows.len();
+        while self.free.len() < count {
+            self.free.push(vec![0; rows]);
+            self.allocatable.push(vec![0; rows]);
+        }
+    }
+
+    fn note_change(&mut self, id: NodeId) {
+        if self.log.len() >= LOG_LENGTH_MAX {
+            let dropped = self.log.len() / 2;
+            self.log.drain(..dropped);
+            self.log_start += dropped as u64;
+        }
+        self.log.push(id);
+    }
+
+    fn drop_row_if_unused(&mut self, id: NodeId) {
+        let slot = &mut self.rows[id.index()];
+        if let Some(row) = slot
+            && row.node.is_none()
+            && row.pods == 0
+        {
+            self.ids.remove(&row.name);
+            *slot = None;
+            self.vacant.push(id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tutti_model::{Resource, ResourceList};
+
+    fn node(name: &str, cpu: i64) -> Node {
+        let allocatable: ResourceList = [(Resource::new("cpu"), cpu)].into_iter().collect();
+        Node {
+            name: name.into(),
+            allocatable,
+            ..Node::default()
+        }
+    }
+
+    #[test]
+    fn a_pod_that_is_seen_before_its_node_counts_when_the_node_comes() {
+        let (mut table, mut resources) = (NodeTable::default(), Resources::default());
+        let cpu = resources.id(&Resource::new("cpu"));
+        let id = table.id(&"n".into());
+        table.take(id, &[(cpu, 300)], 1);
+        assert_eq!(table.nodes_count(), 0);
+        table.set(id, Some(node("n", 1000)), &mut resources);
+        assert_eq!((table.nodes_count(), table.free(id, cpu)), (1, 700));
+    }
+
+    #[test]
+    fn a_row_is_used_again_once_node_and_pods_are_gone() {
+        let (mut table, mut resources) = (NodeTable::default(), Resources::default());
+        let cpu = resources.id(&Resource::new("cpu"));
+        let id = table.id(&"n".into());
+        table.set(id, Some(node("n", 1000)), &mut resources);
+        table.take(id, &[(cpu, 300)], 1);
+        table.set(id, None, &mut resources);
+        assert_eq!(table.id(&"n".into()), id, "its pods keep the row");
+        table.give(id, &[(cpu, 300)], 1);
+        assert_eq!(table.id(&"other".into()), id);
+        assert_eq!(table.free(id, cpu), 0);
+    }
+
+    #[test]
+    fn readers_see_what_changed_since_they_read() {
+        let (mut table, mut resources) = (NodeTable::default(), Resources::default());
+        let (a, b) = (table.id(&"a".into()), table.id(&"b".into()));
+        table.set(a, Some(node("a", 1)), &mut resources);
+        let cursor = table.log_end();
+        table.set(b, Some(node("b", 1)), &mut resources);
+        assert_eq!(table.changed_since(cursor), Some(&[b][..]));
+        for _ in 0..2 * LOG_LENGTH_MAX {
+            table.note_change(a);
+        }
+        assert_eq!(table.changed_since(cursor), None, "too long ago");
+        assert_eq!(table.changed_since(table.log_end()), Some(&[][..]));
+    }
+}

@@ -1,0 +1,191 @@
+//! Pods and groups as the engine remembers them: what a member counts for, and which unit it belongs to.
+
+use crate::decision::UnitKey;
+use crate::nodes::NodeId;
+use crate::shape::ShapeId;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
+use tutti_model::{Group, ObjectKey, Phase, Pod, Text, Time};
+
+/// Where a pod sits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sits {
+    /// Nowhere.
+    Nowhere,
+    /// On a node by our decision, which the API server has not confirmed yet.
+    Assumed(NodeId),
+    /// On a node by the API server's word.
+    Bound(NodeId),
+}
+
+/// Whether a pod has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Life {
+    Active,
+    Succeeded,
+    Failed,
+}
+
+/// A pod, as far as decisions depend on it. Two rows that are equal decide alike.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PodRow {
+    pub(crate) uid: Text,
+    pub(crate) created: Time,
+    pub(crate) scheduler_name: Text,
+    pub(crate) priority: i32,
+    pub(crate) group: Option<ObjectKey>,
+    pub(crate) shape: ShapeId,
+    pub(crate) gated: bool,
+    pub(crate) sits: Sits,
+    pub(crate) life: Life,
+    pub(crate) terminating: bool,
+}
+
+impl PodRow {
+    pub(crate) fn new(pod: &Pod, shape: ShapeId, sits: Sits) -> Self {
+        let life = match pod.phase {
+            Phase::Pending | Phase::Running => Life::Active,
+            Phase::Succeeded => Life::Succeeded,
+            Phase::Failed => Life::Failed,
+        };
+        Self {
+            uid: pod.uid.clone(),
+            created: pod.created,
+            scheduler_name: pod.scheduler_name.clone(),
+            priority: pod.priority,
+            group: pod.group.clone(),
+            shape,
+            gated: !pod.gates.is_empty(),
+            // A pod that has ended gives its seat back.
+            sits: if life == Life::Active { sits } else { Sits::Nowhere },
+            life,
+            terminating: pod.terminating,
+        }
+    }
+
+    /// What is decided together with this pod.
+    pub(crate) fn unit(&self, key: &ObjectKey) -> UnitKey {
+        match &self.group {
+            Some(group) => UnitKey::Group(group.clone()),
+            None => UnitKey::Pod(key.clone()),
+        }
+    }
+
+    /// The node where it takes room.
+    pub(crate) fn node(&self) -> Option<NodeId> {
+        match self.sits {
+            Sits::Nowhere => None,
+            Sits::Assumed(node) | Sits::Bound(node) => Some(node),
+        }
+    }
+
+    /// True if it waits for a place and nothing holds it back.
+    pub(crate) fn wants_seat(&self) -> bool {
+        self.life == Life::Active && self.sits == Sits::Nowhere && !self.gated && !self.terminating
+    }
+
+    /// True if it counts to the minimum of its group already.
+    pub(crate) fn counts(&self) -> bool {
+        match self.life {
+            Life::Active => self.sits != Sits::Nowhere && !self.terminating,
+            Life::Succeeded => true,
+            Life::Failed => false,
+        }
+    }
+
+    /// True if it still speaks for what its group is: ended and dying members do not.
+    pub(crate) fn is_live(&self) -> bool {
+        self.life == Life::Active && !self.terminating
+    }
+}
+
+/// A group and who names it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct GroupRow {
+    /// None while only its members were seen.
+    pub(crate) object: Option<Group>,
+    /// By name, so that everything that is derived from them has one order.
+    pub(crate) members: BTreeSet<ObjectKey>,
+}
+
+/// All pods and groups.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PodTable {
+    pods: FxHashMap<ObjectKey, PodRow>,
+    groups: FxHashMap<ObjectKey, GroupRow>,
+}
+
+impl PodTable {
+    pub(crate) fn pod(&self, key: &ObjectKey) -> Option<&PodRow> {
+        self.pods.get(key)
+    }
+
+    pub(crate) fn group(&self, key: &ObjectKey) -> Option<&GroupRow> {
+        self.groups.get(key)
+    }
+
+    /// Adds or replaces a pod. The group of a pod never changes while the pod lives.
+    pub(crate) fn insert(&mut self, key: ObjectKey, row: PodRow) {
+        if let Some(group) = &row.group {
+            self.groups
+                .entry(group.clone())
+                .or_default()
+                .members
+                .insert(key.clone());
+        }
+        self.pods.insert(key, row);
+    }
+
+    /// Removes a pod.
+    pub(crate) fn remove(&mut self, key: &ObjectKey) -> Option<PodRow> {
+        let row = self.pods.remove(key)?;
+        if let Some(group) = &row.group
+            && let Some(entry) = self.groups.get_mut(group)
+        {
+            entry.members.remove(key);
+            self.drop_group_if_unused(&group.clone());
+        }
+        Some(row)
+    }
+
+    /// Changes where a pod sits.
+    pub(crate) fn seat(&mut self, key: &ObjectKey, sits: Sits) {
+        if let Some(row) = self.pods.get_mut(key) {
+            row.sits = sits;
+        }
+    }
+
+    /// Sets or removes the object of a group. True if that changed anything.
+    pub(crate) fn set_group(&mut self, key: &ObjectKey, object: Option<Group>) -> bool {
+        let entry = self.groups.entry(key.clone()).or_default();
+        let changed = entry.object != object;
+        entry.object = object;
+        self.drop_group_if_unused(key);
+        changed
+    }
+
+    /// The pods of a unit, by name.
+    pub(crate) fn members<'a>(&'a self, unit: &'a UnitKey) -> Vec<(&'a ObjectKey, &'a PodRow)> {
+        match unit {
+            UnitKey::Pod(key) => self.pods.get(key).map(|row| (key, row)).into_iter().collect(),
+            UnitKey::Group(key) => match self.groups.get(key) {
+                Some(group) => group
+                    .members
+                    .iter()
+                    .filter_map(|m| Some((m, self.pods.get(m)?)))
+                    .collect(),
+                None => Vec::new(),
+            },
+        }
+    }
+
+    fn drop_group_if_unused(&mut self, key: &ObjectKey) {
+        if self
+            .groups
+            .get(key)
+            .is_some_and(|group| group.object.is_none() && group.members.is_empty())
+        {
+            self.groups.remove(key);
+        }
+    }
+}

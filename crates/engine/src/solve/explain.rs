@@ -1,0 +1,180 @@
+//! Turns a failed attempt into data that says what is missing.
+
+use super::Tables;
+use super::construct::Packing;
+use super::problem::Problem;
+use crate::nodes::{NodeId, NodeTable};
+use crate::refusal::{NoRoom, NodeReason, Shortage};
+use crate::shape::{Forbidden, ResourceId, Resources, Shape};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// Why `need` members of one shape do not fit, when `fit` do.
+pub(super) fn one_shape(shape: &Shape, fit: u32, need: u32, tables: &Tables<'_>) -> NoRoom {
+    let (nodes, resources) = (tables.nodes, tables.resources);
+    let after = |node: NodeId, resource: ResourceId| {
+        let free = nodes.free(node, resource);
+        let amount = shape
+            .requests
+            .iter()
+            .find(|&&(r, _)| r == resource)
+            .map_or(0, |&(_, amount)| amount);
+        free - i64::from(nodes.room(node, shape)) * amount
+    };
+    let ruled_out = reasons(shape, nodes, resources, after);
+    let missing = i64::from(need - fit);
+    // A resource is to blame for itself if the members would not fit even if nothing else were asked for.
+    let usable: Vec<NodeId> = usable_nodes(shape, nodes).collect();
+    let alone = |&&(resource, amount): &&(ResourceId, i64)| {
+        let copies: i128 = usable
+            .iter()
+            .map(|&node| i128::from(nodes.free(node, resource).max(0) / amount))
+            .sum();
+        copies < i128::from(need)
+    };
+    let mut short: Vec<&(ResourceId, i64)> = shape.requests.iter().filter(alone).collect();
+    if usable.is_empty() {
+        short.clear();
+    } else if short.is_empty() {
+        short = shape
+            .requests
+            .iter()
+            .filter(|(r, _)| is_most_frequent(&ruled_out, resources, *r))
+            .take(1)
+            .collect();
+    }
+    let mut short: Vec<Shortage> = short
+        .into_iter()
+        .map(|&(resource, amount)| Shortage {
+            resource: resources.name(resource).clone(),
+            missing: amount.saturating_mul(missing),
+        })
+        .collect();
+    sort_by_frequency(&mut short, &ruled_out);
+    NoRoom {
+        needed: need,
+        fit,
+        nodes: nodes.nodes_count() as u32,
+        short,
+        ruled_out,
+    }
+}
+
+/// Why `need` members of several shapes do not fit, when the best construction placed fewer.
+pub(super) fn mixed(problem: &Problem, best: &Packing, need: u32, tables: &Tables<'_>) -> NoRoom {
+    let fit = best.placed_count().min(need.saturating_sub(1));
+    let left_out = |&kind: &usize| best.placed_of(kind) < problem.kinds[kind].count;
+    // The least demanding of those that were left out: what keeps it out keeps the others out, too.
+    let kind = problem
+        .by_difficulty()
+        .into_iter()
+        .rev()
+        .find(left_out)
+        .unwrap_or(0);
+    let shape = tables.shapes.get(problem.kinds[kind].shape);
+    let mut free_after: Vec<Option<&[i64]>> = vec![None; tables.nodes.rows_count()];
+    for (bin, node) in problem.bins.iter().enumerate() {
+        free_after[node.index()] = Some(problem.free_in(bin));
+    }
+    for (bin, free) in best.used() {
+        free_after[problem.bins[bin].index()] = Some(free);
+    }
+    let after = |node: NodeId, resource: ResourceId| {
+        let column = problem.resources.iter().position(|&r| r == resource);
+        match (free_after[node.index()], column) {
+            (Some(free), Some(column)) => free[column],
+            _ => tables.nodes.free(node, resource),
+        }
+    };
+    let ruled_out = reasons(shape, tables.nodes, tables.resources, after);
+    let mut short: Vec<Shortage> = Vec::new();
+    for (column, &resource) in problem.resources.iter().enumerate() {
+        let over = problem.least_demand(column, need) - i128::from(problem.total[column]);
+        if over > 0 {
+            let missing = i64::try_from(over).unwrap_or(i64::MAX);
+            short.push(Shortage {
+                resource: tables.resources.name(resource).clone(),
+                missing,
+            });
+        }
+    }
+    if short.is_empty() && usable_nodes(shape, tables.nodes).next().is_some() {
+        let amount =
+            |&&(resource, _): &&(ResourceId, i64)| is_most_frequent(&ruled_out, tables.resources, resource);
+        short = shape
+            .requests
+            .iter()
+            .filter(amount)
+            .take(1)
+            .map(|&(r, missing)| Shortage {
+                resource: tables.resources.name(r).clone(),
+                missing,
+            })
+            .collect();
+    }
+    sort_by_frequency(&mut short, &ruled_out);
+    NoRoom {
+        needed: need,
+        fit,
+        nodes: tables.nodes.nodes_count() as u32,
+        short,
+        ruled_out,
+    }
+}
+
+fn usable_nodes<'a>(shape: &'a Shape, table: &'a NodeTable) -> impl Iterator<Item = NodeId> + 'a {
+    table
+        .ids()
+        .filter(|&id| table.node(id).is_some_and(|node| shape.forbidden(node).is_none()))
+}
+
+/// For how many nodes each reason rules out one more copy, when this much is free.
+fn reasons(
+    shape: &Shape,
+    table: &NodeTable,
+    resources: &Resources,
+    free: impl Fn(NodeId, ResourceId) -> i64,
+) -> Vec<(NodeReason, u32)> {
+    let mut counts: BTreeMap<NodeReason, u32> = BTreeMap::new();
+    for id in table.ids() {
+        let Some(node) = table.node(id) else { continue };
+        let forbidden = shape.forbidden(node).map(|reason| match reason {
+            Forbidden::Unschedulable => NodeReason::Unschedulable,
+            Forbidden::Taint(key) => NodeReason::Taint { key },
+            Forbidden::Affinity => NodeReason::Affinity,
+        });
+        if let Some(reason) = forbidden {
+            *counts.entry(reason).or_default() += 1;
+            continue;
+        }
+        for &(resource, amount) in &shape.requests {
+            if free(id, resource) < amount {
+                let reason = NodeReason::Insufficient(resources.name(resource).clone());
+                *counts.entry(reason).or_default() += 1;
+            }
+        }
+    }
+    let mut counts: Vec<(NodeReason, u32)> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, nodes)| Reverse(*nodes));
+    counts
+}
+
+fn is_most_frequent(ruled_out: &[(NodeReason, u32)], resources: &Resources, resource: ResourceId) -> bool {
+    let first = ruled_out.iter().find_map(|(reason, _)| match reason {
+        NodeReason::Insufficient(resource) => Some(resource),
+        _ => None,
+    });
+    first == Some(resources.name(resource))
+}
+
+fn sort_by_frequency(short: &mut [Shortage], ruled_out: &[(NodeReason, u32)]) {
+    short.sort_by_key(|shortage| {
+        let nodes = ruled_out
+            .iter()
+            .find(|(reason, _)| matches!(reason, NodeReason::Insufficient(r) if *r == shortage.resource));
+        (
+            Reverse(nodes.map_or(0, |(_, nodes)| *nodes)),
+            shortage.resource.clone(),
+        )
+    });
+}

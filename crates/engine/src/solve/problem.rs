@@ -1,0 +1,185 @@
+//! A request over several shapes, cut down to what matters: the resources asked for and the nodes with room.
+
+use super::{Request, Tables};
+use crate::nodes::NodeId;
+use crate::shape::{ResourceId, ShapeId};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Members of one shape.
+#[derive(Debug, Clone)]
+pub(super) struct Kind {
+    pub(super) shape: ShapeId,
+    pub(super) count: u32,
+    /// Amounts, in the order of [`Problem::resources`].
+    pub(super) demand: Vec<i64>,
+    /// Copies that fit into the cluster if only this kind were placed.
+    pub(super) room: u64,
+    /// The largest share of any one resource that a member takes of all that is free, in billionths. The larger,
+    /// the harder to place.
+    pub(super) share: i64,
+}
+
+/// The request and the nodes that could serve it. Nodes are called bins here; they are ordered by name.
+#[derive(Debug, Clone)]
+pub(super) struct Problem {
+    pub(super) resources: Vec<ResourceId>,
+    pub(super) kinds: Vec<Kind>,
+    pub(super) bins: Vec<NodeId>,
+    /// What is free in a bin: `free[bin * resources + resource]`.
+    pub(super) free: Vec<i64>,
+    /// Whether a kind may use a bin: `allowed[bin * kinds + kind]`.
+    pub(super) allowed: Vec<bool>,
+    /// Bins with the same number are alike in everything.
+    pub(super) class_of: Vec<u32>,
+    pub(super) classes_count: usize,
+    /// Sum of what is free over all bins.
+    pub(super) total: Vec<i64>,
+}
+
+impl Problem {
+    pub(super) fn new(request: &Request, tables: &mut Tables<'_>) -> Self {
+        let mut resources: Vec<ResourceId> = Vec::new();
+        let mut rooms = Vec::new();
+        for &(id, _) in &request.shapes {
+            let shape = Arc::clone(tables.shapes.get(id));
+            resources.extend(shape.requests.iter().map(|&(resource, _)| resource));
+            rooms.push(tables.rooms.of(id, &shape, tables.nodes).clone());
+        }
+        // By name, so that restarts, which may number resources differently, search in the same order.
+        resources.sort_by(|&a, &b| tables.resources.name(a).cmp(tables.resources.name(b)));
+        resources.dedup();
+        let mut bins: Vec<NodeId> = tables
+            .nodes
+            .ids()
+            .filter(|&node| rooms.iter().any(|room| room.on(node) > 0))
+            .collect();
+        bins.sort_by(|&a, &b| tables.nodes.name(a).cmp(tables.nodes.name(b)));
+        let free: Vec<i64> = bins
+            .iter()
+            .flat_map(|&node| resources.iter().map(move |&resource| (node, resource)))
+            .map(|(node, resource)| tables.nodes.free(node, resource).max(0))
+            .collect();
+        let allowed: Vec<bool> = bins
+            .iter()
+            .flat_map(|&node| rooms.iter().map(move |room| room.on(node) > 0))
+            .collect();
+        let mut total = vec![0_i64; resources.len()];
+        for row in free.chunks_exact(resources.len().max(1)) {
+            for (sum, amount) in total.iter_mut().zip(row) {
+                *sum = sum.saturating_add(*amount);
+            }
+        }
+        let mut kinds = Vec::new();
+        for (&(shape, count), room) in request.shapes.iter().zip(&rooms) {
+            let requests = &tables.shapes.get(shape).requests;
+            let amount_of = |wanted| {
+                requests
+                    .iter()
+                    .find(|&&(r, _)| r == wanted)
+                    .map_or(0, |&(_, amount)| amount)
+            };
+            let demand: Vec<i64> = resources.iter().map(|&resource| amount_of(resource)).collect();
+            let share = dominant_share(&demand, &total);
+            kinds.push(Kind {
+                shape,
+                count,
+                demand,
+                room: room.total(),
+                share,
+            });
+        }
+        let mut problem = Self {
+            resources,
+            kinds,
+            bins,
+            free,
+            allowed,
+            class_of: vec![],
+            classes_count: 0,
+            total,
+        };
+        problem.find_classes();
+        problem
+    }
+
+    /// What is free in a bin.
+    pub(super) fn free_in(&self, bin: usize) -> &[i64] {
+        &self.free[bin * self.resources.len()..(bin + 1) * self.resources.len()]
+    }
+
+    /// Whether a kind may use a bin at all.
+    pub(super) fn is_allowed(&self, kind: usize, bin: usize) -> bool {
+        self.allowed[bin * self.kinds.len() + kind]
+    }
+
+    /// True if it is certain that no `need` members can be placed together.
+    pub(super) fn excluded_by_bounds(&self, need: u32) -> bool {
+        let placeable: u64 = self
+            .kinds
+            .iter()
+            .map(|kind| kind.room.min(u64::from(kind.count)))
+            .sum();
+        if placeable < u64::from(need) {
+            return true;
+        }
+        (0..self.resources.len())
+            .any(|resource| self.least_demand(resource, need) > i128::from(self.total[resource]))
+    }
+
+    /// What the least demanding `need` members ask of one resource. No set of that size asks for less.
+    pub(super) fn least_demand(&self, resource: usize, need: u32) -> i128 {
+        let mut demands: Vec<(i64, u32)> = self
+            .kinds
+            .iter()
+            .map(|kind| (kind.demand[resource], kind.count))
+            .collect();
+        demands.sort_unstable();
+        let mut left = need;
+        let mut sum = 0;
+        for (amount, count) in demands {
+            let taken = count.min(left);
+            sum += i128::from(amount) * i128::from(taken);
+            left -= taken;
+        }
+        sum
+    }
+
+    /// Kinds from hard to easy to place.
+    pub(super) fn by_difficulty(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.kinds.len()).collect();
+        order.sort_by(|&a, &b| {
+            let (ka, kb) = (&self.kinds[a], &self.kinds[b]);
+            kb.share
+                .cmp(&ka.share)
+                .then_with(|| kb.demand.cmp(&ka.demand))
+                .then(a.cmp(&b))
+        });
+        order
+    }
+
+    fn find_classes(&mut self) {
+        let mut numbers: FxHashMap<(Vec<i64>, Vec<bool>), u32> = FxHashMap::default();
+        let kinds = self.kinds.len();
+        let mut class_of = Vec::with_capacity(self.bins.len());
+        for bin in 0..self.bins.len() {
+            let key = (
+                self.free_in(bin).to_vec(),
+                self.allowed[bin * kinds..(bin + 1) * kinds].to_vec(),
+            );
+            let next = numbers.len() as u32;
+            class_of.push(*numbers.entry(key).or_insert(next));
+        }
+        self.classes_count = numbers.len();
+        self.class_of = class_of;
+    }
+}
+
+fn dominant_share(demand: &[i64], total: &[i64]) -> i64 {
+    demand
+        .iter()
+        .zip(total)
+        .map(|(&amount, &all)| (i128::from(amount) * 1_000_000_000 / i128::from(all.max(1))) as i64)
+        .max()
+        .unwrap_or(0)
+}

@@ -1,0 +1,185 @@
+//! Exact search: tries every placement that is not like another one, within a budget of branches.
+//!
+//! Members of a kind are interchangeable, so they take bins in ascending order; bins that are alike at the
+//! moment of choice are interchangeable, so only the first of them is tried. Neither rule loses a solution.
+
+use super::construct::{Packing, fits};
+use super::problem::Problem;
+
+/// Members of one request that are searched for. Every member is a level of recursion; larger groups are left
+/// to bounds and constructions.
+const MEMBERS_MAX: u32 = 1_000;
+
+/// The result of a search.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// A placement.
+    Placement(Packing),
+    /// There is none.
+    Nothing,
+    /// The budget ended first.
+    OutOfBudget,
+}
+
+/// Looks for a placement that leaves out at most `skips_max` members.
+pub(super) fn search(problem: &Problem, skips_max: u32, branches_max: u32) -> Found {
+    let wanted: u32 = problem.kinds.iter().map(|kind| kind.count).sum();
+    if wanted > MEMBERS_MAX {
+        return Found::OutOfBudget;
+    }
+    let mut search = Search {
+        problem,
+        order: problem.by_difficulty(),
+        free: problem.free.clone(),
+        total: problem.total.clone(),
+        touched: vec![0; problem.bins.len()],
+        path: Vec::with_capacity(wanted as usize),
+        branches_left: branches_max,
+    };
+    match search.kind(0, skips_max) {
+        Step::Solved => {
+            let mut packing = Packing::empty(problem);
+            for &(kind, bin) in &search.path {
+                packing.put(problem, kind, bin);
+            }
+            Found::Placement(packing)
+        }
+        Step::Exhausted => Found::Nothing,
+        Step::OutOfBudget => Found::OutOfBudget,
+    }
+}
+
+enum Step {
+    Solved,
+    Exhausted,
+    OutOfBudget,
+}
+
+struct Search<'a> {
+    problem: &'a Problem,
+    order: Vec<usize>,
+    free: Vec<i64>,
+    total: Vec<i64>,
+    /// How many members of the path are in a bin; an untouched bin is alike with all of its class.
+    touched: Vec<u32>,
+    path: Vec<(usize, usize)>,
+    branches_left: u32,
+}
+
+impl Search<'_> {
+    /// Places all kinds from this position of the order on.
+    fn kind(&mut self, position: usize, skips: u32) -> Step {
+        let Some(&kind) = self.order.get(position) else {
+            return Step::Solved;
+        };
+        if !self.can_still_succeed(position, skips) {
+            return Step::Exhausted;
+        }
+        self.member(position, kind, self.problem.kinds[kind].count, 0, skips)
+    }
+
+    /// Places the remaining members of a kind in bins from `first_bin` on.
+    fn member(&mut self, position: usize, kind: usize, remaining: u32, first_bin: usize, skips: u32) -> Step {
+        if remaining == 0 {
+            return self.kind(position + 1, skips);
+        }
+        let mut tried: Vec<usize> = Vec::new();
+        for bin in first_bin..self.problem.bins.len() {
+            let fits = self.problem.is_allowed(kind, bin)
+                && fits(&self.problem.kinds[kind].demand, self.free_in(bin));
+            if !fits || tried.iter().any(|&other| self.alike(other, bin)) {
+                continue;
+            }
+            let Some(left) = self.branches_left.checked_sub(1) else {
+                return Step::OutOfBudget;
+            };
+            self.branches_left = left;
+            self.shift(kind, bin, -1);
+            self.path.push((kind, bin));
+            match self.member(position, kind, remaining - 1, bin, skips) {
+                Step::Exhausted => {
+                    self.path.pop();
+                    self.shift(kind, bin, 1);
+                    tried.push(bin);
+                }
+                decided => return decided,
+            }
+        }
+        // Leaving out the rest of this kind comes last, because more members are better.
+        match skips.checked_sub(remaining) {
+            Some(skips) => self.kind(position + 1, skips),
+            None => Step::Exhausted,
+        }
+    }
+
+    /// Cheap bounds on what is left: every kind has room by itself, and no resource is short in total.
+    fn can_still_succeed(&self, position: usize, skips: u32) -> bool {
+        let mut missing = 0_u64;
+        for &kind in &self.order[position..] {
+            let needed = u64::from(self.problem.kinds[kind].count);
+            let mut room = 0_u64;
+            for bin in 0..self.problem.bins.len() {
+                if room >= needed {
+                    break;
+                }
+                if self.problem.is_allowed(kind, bin) {
+                    room += self.copies(kind, bin);
+                }
+            }
+            missing += needed.saturating_sub(room);
+        }
+        if missing > u64::from(skips) {
+            return false;
+        }
+        // With members to leave out, the least that can be asked for is harder to tell; the search tells.
+        skips > 0
+            || (0..self.total.len()).all(|resource| {
+                let demand = self.order[position..].iter().map(|&kind| {
+                    let kind = &self.problem.kinds[kind];
+                    i128::from(kind.demand[resource]) * i128::from(kind.count)
+                });
+                demand.sum::<i128>() <= i128::from(self.total[resource])
+            })
+    }
+
+    fn copies(&self, kind: usize, bin: usize) -> u64 {
+        let demand = &self.problem.kinds[kind].demand;
+        let copies = demand
+            .iter()
+            .zip(self.free_in(bin))
+            .filter(|(demand, _)| **demand > 0);
+        copies
+            .map(|(demand, free)| (free / demand) as u64)
+            .min()
+            .unwrap_or(u64::MAX)
+    }
+
+    fn free_in(&self, bin: usize) -> &[i64] {
+        let width = self.problem.resources.len();
+        &self.free[bin * width..(bin + 1) * width]
+    }
+
+    fn alike(&self, a: usize, b: usize) -> bool {
+        if self.touched[a] == 0 && self.touched[b] == 0 {
+            return self.problem.class_of[a] == self.problem.class_of[b];
+        }
+        let kinds = self.problem.kinds.len();
+        self.free_in(a) == self.free_in(b)
+            && self.problem.allowed[a * kinds..(a + 1) * kinds]
+                == self.problem.allowed[b * kinds..(b + 1) * kinds]
+    }
+
+    /// Puts a member into a bin (-1) or takes it out (+1).
+    fn shift(&mut self, kind: usize, bin: usize, sign: i64) {
+        let width = self.problem.resources.len();
+        for (resource, demand) in self.problem.kinds[kind].demand.iter().enumerate() {
+            self.free[bin * width + resource] += sign * demand;
+            self.total[resource] += sign * demand;
+        }
+        if sign < 0 {
+            self.touched[bin] += 1;
+        } else {
+            self.touched[bin] -= 1;
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Same events, same decisions; a listing in any order decides alike.
+
+use crate::driver::{World, show};
+use crate::random::{Dice, instance};
+use tutti_model::scenario::Scenario;
+
+#[test]
+fn the_order_of_a_listing_does_not_change_the_decision() {
+    for seed in 1..2_000 {
+        let scenario = Scenario::parse(&instance(seed)).unwrap();
+        let mut dice = Dice::new(seed);
+        let mut shuffled = scenario.clone();
+        for _ in 0..8 {
+            let node = dice.roll(0, shuffled.nodes.len() as u64 - 1) as usize;
+            shuffled.nodes.swap(0, node);
+            let pod = dice.roll(0, shuffled.pods.len() as u64 - 1) as usize;
+            shuffled.pods.swap(0, pod);
+        }
+        let (mut one, mut other) = (World::new(&scenario), World::new(&shuffled));
+        assert_eq!(one.engine.digest(), other.engine.digest(), "seed {seed}");
+        assert_eq!(show(&one.settle()), show(&other.settle()), "seed {seed}");
+        assert_eq!(one.engine.digest(), other.engine.digest(), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_clone_decides_like_the_original() {
+    for seed in 1..200 {
+        let mut world = World::parse(&instance(seed));
+        let mut clone = world.clone();
+        assert_eq!(world.settle(), clone.settle());
+    }
+}

@@ -1,0 +1,162 @@
+//! Runs scenarios through the engine and checks every placement on the way.
+
+use std::fmt::Write;
+use tutti_engine::validator::violations;
+use tutti_engine::{Config, Decision, Engine, Event, Placement, Waiting};
+use tutti_model::scenario::Scenario;
+use tutti_model::{Node, ObjectKey, Phase, Pod, Text, Time};
+
+/// An engine and the plain objects that it was told of.
+#[derive(Clone)]
+pub(crate) struct World {
+    pub(crate) engine: Engine,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) pods: Vec<Pod>,
+    pub(crate) now: Time,
+}
+
+impl World {
+    pub(crate) fn new(scenario: &Scenario) -> Self {
+        let mut world = Self {
+            engine: Engine::new(Config::default()),
+            nodes: vec![],
+            pods: vec![],
+            now: Time(0),
+        };
+        for node in &scenario.nodes {
+            world.set_node(node.clone());
+        }
+        for group in &scenario.groups {
+            world
+                .engine
+                .apply(Event::GroupSet(Box::new(group.clone())), world.now);
+        }
+        for pod in &scenario.pods {
+            world.set_pod(pod.clone());
+        }
+        world
+    }
+
+    pub(crate) fn parse(text: &str) -> Self {
+        Self::new(&Scenario::parse(text).unwrap_or_else(|error| panic!("{error}")))
+    }
+
+    /// Adds what another text describes.
+    pub(crate) fn add(&mut self, text: &str) {
+        let more = Scenario::parse(text).unwrap_or_else(|error| panic!("{error}"));
+        for node in more.nodes {
+            self.set_node(node);
+        }
+        for group in more.groups {
+            self.engine.apply(Event::GroupSet(Box::new(group)), self.now);
+        }
+        for pod in more.pods {
+            self.set_pod(pod);
+        }
+    }
+
+    pub(crate) fn set_node(&mut self, node: Node) {
+        self.nodes.retain(|known| known.name != node.name);
+        self.nodes.push(node.clone());
+        self.engine.apply(Event::NodeSet(Box::new(node)), self.now);
+    }
+
+    pub(crate) fn remove_node(&mut self, name: &str) {
+        self.nodes.retain(|known| known.name.as_ref() != name);
+        self.engine.apply(Event::NodeGone(Text::from(name)), self.now);
+    }
+
+    pub(crate) fn set_pod(&mut self, pod: Pod) {
+        self.pods.retain(|known| known.key != pod.key);
+        self.pods.push(pod.clone());
+        self.engine.apply(Event::PodSet(Box::new(pod)), self.now);
+    }
+
+    pub(crate) fn remove_pod(&mut self, key: &ObjectKey) {
+        self.pods.retain(|known| known.key != *key);
+        self.engine.apply(Event::PodGone(key.clone()), self.now);
+    }
+
+    pub(crate) fn pod(&self, name: &str) -> Pod {
+        let found = self.pods.iter().find(|pod| pod.key.name.as_ref() == name);
+        found.unwrap_or_else(|| panic!("there is no pod {name}")).clone()
+    }
+
+    /// Pods that take room.
+    pub(crate) fn seated(&self) -> Vec<Pod> {
+        self.pods
+            .iter()
+            .filter(|pod| pod.node.is_some() && !pod.phase.is_terminal())
+            .cloned()
+            .collect()
+    }
+
+    /// Decides until nothing is left to decide; every placement is validated and becomes a bound pod, which the
+    /// engine learns of as it would from the API server.
+    pub(crate) fn settle(&mut self) -> Vec<Decision> {
+        let mut decisions = Vec::new();
+        loop {
+            let decision = self.engine.decide(self.now);
+            match &decision {
+                Decision::Idle { .. } => return decisions,
+                Decision::Place(placement) => self.carry_out(placement),
+                Decision::Wait(_) => {}
+            }
+            decisions.push(decision);
+            assert!(decisions.len() < 10_000, "the engine does not come to rest");
+        }
+    }
+
+    fn carry_out(&mut self, placement: &Placement) {
+        let running = self.seated();
+        let mut placed = Vec::new();
+        for seat in &placement.seats {
+            let mut pod = self.pod(&seat.pod.name);
+            assert_eq!(pod.node, None, "{} is placed twice", pod.key);
+            pod.node = Some(seat.node.clone());
+            placed.push(pod);
+        }
+        let wrong = violations(&self.nodes, &running, &placed);
+        assert!(
+            wrong.is_empty(),
+            "invalid placement of {}: {wrong:?}",
+            placement.unit
+        );
+        for mut pod in placed {
+            pod.phase = Phase::Running;
+            self.set_pod(pod);
+        }
+    }
+}
+
+/// Decisions as text, one a line.
+pub(crate) fn show(decisions: &[Decision]) -> String {
+    let mut text = String::new();
+    for decision in decisions {
+        match decision {
+            Decision::Place(Placement {
+                unit,
+                seats,
+                left_out,
+            }) => {
+                write!(text, "{unit}:").unwrap();
+                for seat in seats {
+                    write!(text, " {}->{}", seat.pod.name, seat.node).unwrap();
+                }
+                for pod in left_out {
+                    write!(text, " {}->?", pod.name).unwrap();
+                }
+            }
+            Decision::Wait(Waiting {
+                unit,
+                members,
+                refusal,
+            }) => {
+                write!(text, "{unit} ({}) waits: {refusal}", members.len()).unwrap();
+            }
+            Decision::Idle { .. } => {}
+        }
+        text.push('\n');
+    }
+    text
+}

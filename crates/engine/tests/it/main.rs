@@ -1,0 +1,15 @@
+//! Claims about the engine, held against scenarios, an oracle and random histories.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::needless_pass_by_value,
+    reason = "tests fail by panicking, and read better so"
+)]
+
+mod boundaries;
+mod determinism;
+mod driver;
+mod oracle;
+mod placements;
+mod random;
+mod wake_ups;

@@ -1,0 +1,148 @@
+//! Nothing that could be placed is asleep, and nobody is woken for nothing.
+
+use crate::driver::{World, show};
+use crate::random::{Dice, node, requirements};
+use tutti_engine::{Config, Decision, Engine, Event};
+use tutti_model::Phase;
+use tutti_model::scenario::Scenario;
+
+/// An engine that has seen the same cluster and sleeps on nothing.
+fn from_scratch(world: &World, groups: &[tutti_model::Group]) -> Vec<Decision> {
+    let mut fresh = World {
+        engine: Engine::new(Config::default()),
+        ..world.clone()
+    };
+    for node in &world.nodes {
+        fresh
+            .engine
+            .apply(Event::NodeSet(Box::new(node.clone())), world.now);
+    }
+    for group in groups {
+        fresh
+            .engine
+            .apply(Event::GroupSet(Box::new(group.clone())), world.now);
+    }
+    for pod in &world.pods {
+        fresh
+            .engine
+            .apply(Event::PodSet(Box::new(pod.clone())), world.now);
+    }
+    fresh.settle()
+}
+
+#[test]
+fn after_every_event_of_a_random_history_nothing_placeable_is_asleep() {
+    let mut placements = 0;
+    for seed in 0..300 {
+        let mut dice = Dice::new(seed + 77);
+        let mut world = World::parse("");
+        let mut groups = Vec::new();
+        for step in 0..40 {
+            match dice.roll(0, 6) {
+                0 | 1 => {
+                    let name = format!("n{}", dice.roll(0, 4));
+                    world.add(&node(&mut dice, &name));
+                }
+                2 => world.remove_node(&format!("n{}", dice.roll(0, 4))),
+                3 | 4 => {
+                    let minimum = dice.roll(1, 3);
+                    let text = format!("group g{step} gang={minimum}\n");
+                    groups.extend(Scenario::parse(&text).unwrap().groups);
+                    let mut text = text;
+                    for member in 0..dice.roll(1, 4) {
+                        text += &format!("pod p{step}-{member} group=g{step} {}\n", requirements(&mut dice));
+                    }
+                    world.add(&text);
+                }
+                _ if world.pods.is_empty() => {}
+                5 => {
+                    let at = dice.roll(0, world.pods.len() as u64 - 1) as usize;
+                    let key = world.pods[at].key.clone();
+                    world.remove_pod(&key);
+                }
+                _ => {
+                    let at = dice.roll(0, world.pods.len() as u64 - 1) as usize;
+                    let mut pod = world.pods[at].clone();
+                    pod.phase = if dice.once_in(2) {
+                        Phase::Succeeded
+                    } else {
+                        Phase::Failed
+                    };
+                    world.set_pod(pod);
+                }
+            }
+            placements += world
+                .settle()
+                .iter()
+                .filter(|d| matches!(d, Decision::Place(_)))
+                .count();
+            let missed = from_scratch(&world, &groups);
+            let missed: Vec<Decision> = missed
+                .into_iter()
+                .filter(|decision| matches!(decision, Decision::Place(_)))
+                .collect();
+            assert!(
+                missed.is_empty(),
+                "seed {seed} step {step}: asleep but placeable:\n{}",
+                show(&missed)
+            );
+        }
+    }
+    assert!(placements > 1_500, "the history must be eventful: {placements}");
+}
+
+#[test]
+fn an_event_that_cannot_help_wakes_nobody() {
+    let mut world = World::parse(
+        "node a cpu=4 gpu=1
+         node b cpu=4 cordoned
+         pod old on=a cpu=1 gpu=1
+         group g gang=2
+         pod w x2 group=g gpu=1 cpu=1",
+    );
+    assert!(matches!(world.settle()[..], [Decision::Wait(_)]));
+    world.add("node a cpu=4 gpu=1 label:touched=yes");
+    world.add("node b cpu=16 cordoned");
+    world.add("node c cpu=64");
+    world.add("pod other on=c cpu=1");
+    let other = world.pod("other").key;
+    world.remove_pod(&other);
+    let old = world.pod("old");
+    world.set_pod(old);
+    assert_eq!(
+        world.engine.attempts_count(),
+        1,
+        "only the first attempt was needed"
+    );
+    world.add("node c cpu=64 gpu=2");
+    assert!(matches!(world.settle()[..], [Decision::Place(_)]));
+}
+
+#[test]
+fn scraps_that_complete_a_mixed_gang_wake_it() {
+    // Four CPUs take a 2 or a 3 but not both; five take both, though neither fits more often than before.
+    let mut world = World::parse(
+        "node a cpu=4
+         group g gang=2
+         pod two group=g cpu=2
+         pod three group=g cpu=3",
+    );
+    assert!(matches!(world.settle()[..], [Decision::Wait(_)]));
+    world.add("node a cpu=5");
+    assert!(matches!(world.settle()[..], [Decision::Place(_)]));
+}
+
+#[test]
+fn a_reason_is_told_again_only_when_it_changes() {
+    let mut world = World::parse(
+        "node a gpu=1
+         group g gang=4
+         pod w x4 group=g gpu=1",
+    );
+    assert_eq!(world.settle().len(), 1);
+    world.add("node b gpu=2");
+    let told = show(&world.settle());
+    assert!(told.contains("3 of 4 members fit"), "{told}");
+    world.remove_node("b");
+    assert!(world.settle().is_empty(), "losing room wakes nobody");
+}

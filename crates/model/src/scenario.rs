@@ -1,0 +1,304 @@
+//! A cluster and what is asked of it, as text that people read and write: tests, documents, bug reports.
+//!
+//! One object a line, `#` starts a comment:
+//!
+//! ```text
+//! node  big      cpu=4 memory=8Gi gpu=8 label:zone=a taint:gpu=yes:NoSchedule
+//! node  small x3 cpu=2 cordoned          # small-0, small-1, small-2
+//! group train    gang=2 priority=5       # or: basic
+//! pod   w x2     group=train cpu=2 select:zone=a tolerate:gpu
+//! pod   old      on=big cpu=1
+//! ```
+//!
+//! Amounts are Kubernetes quantities; `gpu` is short for `nvidia.com/gpu`. A node has 110 `pods` unless it says
+//! otherwise. Later lines are younger. Everything is in namespace `default`.
+
+use crate::error::ModelError;
+use crate::{
+    Effect, Group, Labels, Node, ObjectKey, Phase, Pod, Policy, Quantity, Resource, Taint, Text, Time,
+    Toleration, TolerationOperator,
+};
+use std::num::NonZeroU32;
+
+/// Copies that one line may make.
+const COPIES_MAX: u32 = 1_000_000;
+
+/// What a scenario describes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Scenario {
+    /// Nodes, in order.
+    pub nodes: Vec<Node>,
+    /// Groups, in order.
+    pub groups: Vec<Group>,
+    /// Pods, in order.
+    pub pods: Vec<Pod>,
+}
+
+impl Scenario {
+    /// Reads a scenario; an error names line and word.
+    pub fn parse(text: &str) -> Result<Self, ModelError> {
+        let mut scenario = Self::default();
+        for (index, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or_default();
+            let words: Vec<&str> = line.split_whitespace().collect();
+            if !words.is_empty() {
+                let at = format!("line {}", index + 1);
+                scenario
+                    .line(&words, Time(index as i64))
+                    .map_err(|error| error.within(&at))?;
+            }
+        }
+        Ok(scenario)
+    }
+
+    fn line(&mut self, words: &[&str], created: Time) -> Result<(), ModelError> {
+        let [what, name, rest @ ..] = words else {
+            return Err(ModelError::new("", "want: node|group|pod NAME …"));
+        };
+        let (copies, rest) = copies(rest)?;
+        let names = (0..copies.unwrap_or(1)).map(|i| match copies {
+            Some(_) => format!("{name}-{i}"),
+            None => (*name).to_owned(),
+        });
+        match *what {
+            "node" => {
+                let node = node(rest)?;
+                self.nodes.extend(names.map(|name| Node {
+                    name: Text::from(name),
+                    ..node.clone()
+                }));
+            }
+            "group" if copies.is_none() => self.groups.push(group(name, rest, created)?),
+            "pod" => {
+                let pod = pod(rest, created)?;
+                self.pods.extend(names.map(|name| Pod {
+                    uid: Text::from(format!("uid-{name}")),
+                    key: key(&name),
+                    ..pod.clone()
+                }));
+            }
+            other => {
+                return Err(ModelError::new(
+                    other,
+                    "want node, group or pod (groups have no copies)",
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn key(name: &str) -> ObjectKey {
+    ObjectKey::new("default", name)
+}
+
+/// `x3` right behind the name.
+fn copies<'a>(words: &'a [&'a str]) -> Result<(Option<u32>, &'a [&'a str]), ModelError> {
+    match words {
+        [first, rest @ ..] if first.starts_with('x') && !first.contains(['=', ':']) => {
+            match first[1..].parse() {
+                Ok(copies) if copies <= COPIES_MAX => Ok((Some(copies), rest)),
+                _ => Err(ModelError::new(*first, format!("want x0 to x{COPIES_MAX}"))),
+            }
+        }
+        _ => Ok((None, words)),
+    }
+}
+
+fn node(words: &[&str]) -> Result<Node, ModelError> {
+    let mut node = Node::default();
+    let mut labels: Vec<(&str, &str)> = Vec::new();
+    node.allocatable.set(Resource::new(Resource::PODS), 110);
+    for word in words {
+        if *word == "cordoned" {
+            node.unschedulable = true;
+        } else if let Some(pair) = word.strip_prefix("label:") {
+            labels.push(pair.split_once('=').unwrap_or((pair, "")));
+        } else if let Some(text) = word.strip_prefix("taint:") {
+            let (pair, effect) = text
+                .rsplit_once(':')
+                .ok_or_else(|| ModelError::new(*word, "want taint:KEY[=VALUE]:EFFECT"))?;
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            node.taints.push(Taint {
+                key: key.into(),
+                value: value.into(),
+                effect: self::effect(effect, word)?,
+            });
+        } else {
+            let (resource, amount) = amount(word)?;
+            node.allocatable.set(resource, amount);
+        }
+    }
+    node.labels = labels.into_iter().collect();
+    Ok(node)
+}
+
+fn group(name: &str, words: &[&str], created: Time) -> Result<Group, ModelError> {
+    let mut group = Group {
+        key: key(name),
+        uid: Text::from(format!("uid-{name}")),
+        generation: 1,
+        created,
+        policy: Policy::Basic,
+        priority: None,
+    };
+    for word in words {
+        match word.split_once('=') {
+            None if *word == "basic" => group.policy = Policy::Basic,
+            Some(("gang", minimum)) => {
+                let min_count: NonZeroU32 = number(minimum, word)?;
+                group.policy = Policy::Gang { min_count };
+            }
+            Some(("priority", priority)) => group.priority = Some(number(priority, word)?),
+            _ => return Err(ModelError::new(*word, "want basic, gang=N or priority=P")),
+        }
+    }
+    Ok(group)
+}
+
+fn pod(words: &[&str], created: Time) -> Result<Pod, ModelError> {
+    let mut pod = Pod {
+        created,
+        scheduler_name: Text::from("tutti"),
+        ..Pod::new(key(""), "")
+    };
+    let mut selector: Vec<(&str, &str)> = Vec::new();
+    for word in words {
+        if let Some(pair) = word.strip_prefix("select:") {
+            selector.push(pair.split_once('=').unwrap_or((pair, "")));
+        } else if let Some(text) = word.strip_prefix("tolerate:") {
+            pod.tolerations.push(toleration(text, word)?);
+        } else {
+            pod_word(&mut pod, word)?;
+        }
+    }
+    pod.affinity.selector = selector.into_iter().collect::<Labels>();
+    Ok(pod)
+}
+
+fn pod_word(pod: &mut Pod, word: &str) -> Result<(), ModelError> {
+    match word.split_once('=') {
+        None if word == "gated" => pod.gates.push(Text::from("gate")),
+        None if word == "terminating" => pod.terminating = true,
+        Some(("group", name)) => pod.group = Some(key(name)),
+        Some(("on", name)) => {
+            pod.node = Some(Text::from(name));
+            pod.phase = Phase::Running;
+        }
+        Some(("priority", priority)) => pod.priority = number(priority, word)?,
+        Some(("scheduler", name)) => pod.scheduler_name = Text::from(name),
+        Some(("phase", "Succeeded")) => pod.phase = Phase::Succeeded,
+        Some(("phase", "Failed")) => pod.phase = Phase::Failed,
+        Some(("phase", "Pending")) => pod.phase = Phase::Pending,
+        _ => {
+            let (resource, amount) = amount(word)?;
+            pod.requests.set(resource, amount);
+        }
+    }
+    Ok(())
+}
+
+fn toleration(text: &str, word: &str) -> Result<Toleration, ModelError> {
+    let (pair, effect) = match text.rsplit_once(':') {
+        Some((pair, name)) => (pair, Some(effect(name, word)?)),
+        None => (text, None),
+    };
+    Ok(match pair.split_once('=') {
+        Some((key, value)) => Toleration {
+            key: key.into(),
+            operator: TolerationOperator::Equal,
+            value: value.into(),
+            effect,
+        },
+        None => Toleration {
+            key: pair.into(),
+            operator: TolerationOperator::Exists,
+            value: "".into(),
+            effect,
+        },
+    })
+}
+
+fn effect(name: &str, word: &str) -> Result<Effect, ModelError> {
+    match name {
+        "NoSchedule" => Ok(Effect::NoSchedule),
+        "PreferNoSchedule" => Ok(Effect::PreferNoSchedule),
+        "NoExecute" => Ok(Effect::NoExecute),
+        _ => Err(ModelError::new(
+            word,
+            "want the effect NoSchedule, PreferNoSchedule or NoExecute",
+        )),
+    }
+}
+
+/// `cpu=4`, `gpu=8`, `example.com/widget=1`.
+fn amount(word: &str) -> Result<(Resource, i64), ModelError> {
+    let (name, quantity) = word
+        .split_once('=')
+        .ok_or_else(|| ModelError::new(word, "not a word of this format"))?;
+    let known = ["cpu", "memory", "pods", "ephemeral-storage", "gpu"];
+    if !known.contains(&name) && !name.contains('/') && !name.starts_with("hugepages-") {
+        return Err(ModelError::new(
+            word,
+            format!("{name} is neither a resource nor a word of this format"),
+        ));
+    }
+    let resource = Resource::new(if name == "gpu" { "nvidia.com/gpu" } else { name });
+    let quantity: Quantity = quantity.parse().map_err(|error: ModelError| error.within(name))?;
+    let amount = resource.checked_amount_of(quantity)?;
+    Ok((resource, amount))
+}
+
+fn number<T: std::str::FromStr>(text: &str, word: &str) -> Result<T, ModelError> {
+    text.parse()
+        .map_err(|_| ModelError::new(word, format!("{text:?} is not a number that is allowed here")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scenario_reads_as_it_is_documented() {
+        let scenario = Scenario::parse(
+            "node  big      cpu=4 memory=8Gi gpu=8 label:zone=a taint:gpu=yes:NoSchedule
+             node  small x3 cpu=2 cordoned          # small-0, small-1, small-2
+             group train    gang=2 priority=5
+             pod   w x2     group=train cpu=2 select:zone=a tolerate:gpu
+             pod   old      on=big cpu=1",
+        )
+        .unwrap();
+        let names: Vec<&str> = scenario.nodes.iter().map(|node| node.name.as_ref()).collect();
+        assert_eq!(names, ["big", "small-0", "small-1", "small-2"]);
+        assert_eq!(scenario.nodes[0].allocatable.get("nvidia.com/gpu"), 8);
+        assert!(scenario.nodes[3].unschedulable);
+        assert_eq!(scenario.groups[0].policy.minimum(), 2);
+        let [w0, w1, old] = &scenario.pods[..] else {
+            panic!("three pods")
+        };
+        assert_eq!((w0.key.name.as_ref(), w1.key.name.as_ref()), ("w-0", "w-1"));
+        assert!(w0.tolerations[0].tolerates(&scenario.nodes[0].taints[0]));
+        assert_eq!((old.node.as_deref(), old.phase), (Some("big"), Phase::Running));
+    }
+
+    #[test]
+    fn an_error_names_line_and_word() {
+        for (text, message) in [
+            ("node", "line 1: want: node|group|pod NAME …"),
+            ("\nnode a cpu=x", "line 2.cpu: \"x\" is not a quantity"),
+            (
+                "group g gang=0",
+                "line 1.gang=0: \"0\" is not a number that is allowed here",
+            ),
+            (
+                "pod p cpus=1",
+                "line 1.cpus=1: cpus is neither a resource nor a word of this format",
+            ),
+            ("table t", "line 1.table: want node, group or pod"),
+            ("node a taint:x", "line 1.taint:x: want taint:KEY[=VALUE]:EFFECT"),
+        ] {
+            let error = Scenario::parse(text).expect_err(text).to_string();
+            assert!(error.starts_with(message), "{text:?} gives {error:?}");
+        }
+    }
+}
