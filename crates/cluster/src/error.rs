@@ -61,8 +61,8 @@ pub struct ApiError {
     pub reason: &'static str,
     /// One sentence for people.
     pub message: String,
-    /// `details` of the Status.
-    pub details: Option<Details>,
+    /// `details` of the Status; boxed, so that results stay small.
+    pub details: Option<Box<Details>>,
 }
 
 /// What an error is about.
@@ -165,24 +165,24 @@ impl ApiError {
             format!("{}.{}", resource.kind, resource.group)
         };
         let mut error = Self::new(422, "Invalid", format!("{kind} {name:?} is invalid: {list}"));
-        error.details = Some(Details {
+        error.details = Some(Box::new(Details {
             name: name.to_owned(),
             group: resource.group.to_owned(),
             kind: resource.kind.to_owned(),
             causes,
             retry_after_seconds: None,
-        });
+        }));
         error
     }
 
     /// Names the object that the error is about.
     pub fn about(mut self, resource: &Resource, name: &str) -> Self {
-        self.details = Some(Details {
+        self.details = Some(Box::new(Details {
             name: name.to_owned(),
             group: resource.group.to_owned(),
             kind: resource.plural.to_owned(),
             ..Details::default()
-        });
+        }));
         self
     }
 

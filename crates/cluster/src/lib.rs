@@ -2,12 +2,17 @@
 //!
 //! It is for trying, developing and testing. Production is a real Kubernetes.
 
+pub mod discovery;
 pub mod error;
 pub mod kinds;
 pub mod kubeconfig;
 pub mod kubelet;
 pub mod listener;
+pub mod patch;
 pub mod registry;
 pub mod schema;
+pub mod selector;
+pub mod server;
+pub mod store;
 pub mod table;
 pub mod tls;

@@ -159,6 +159,41 @@ pub static RESOURCES: &[Resource] = &[
     },
 ];
 
+/// Position of a resource in [`RESOURCES`]: a cheap, ordered, copyable key for tables and indices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ResourceId(usize);
+
+impl ResourceId {
+    /// All of them, in the order of the table.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..RESOURCES.len()).map(Self)
+    }
+
+    /// The resource that is served under this group, version and plural name.
+    pub fn find(group: &str, version: &str, plural: &str) -> Option<Self> {
+        Self::all().find(|id| {
+            let r = id.resource();
+            r.group == group && r.plural == plural && r.versions.contains(&version)
+        })
+    }
+
+    /// The resource of a kind as owner references name it; any served version of the group will do.
+    pub fn of_kind(group: &str, kind: &str) -> Option<Self> {
+        Self::all().find(|id| id.resource().group == group && id.resource().kind == kind)
+    }
+
+    /// The entry of the table.
+    pub fn resource(self) -> &'static Resource {
+        // Only this type makes ids, and only from positions of the table.
+        &RESOURCES[self.0]
+    }
+
+    /// The position itself, for tables that have one entry a resource.
+    pub fn index(self) -> usize {
+        self.0
+    }
+}
+
 /// The resource with this group and plural name, if it is served in this version.
 pub fn find(group: &str, version: &str, plural: &str) -> Option<&'static Resource> {
     RESOURCES

@@ -1,0 +1,230 @@
+//! Removing objects, at once or in steps: grace, finalizers, preconditions.
+
+use super::path::Target;
+use super::update::{MODIFIED, check_preconditions};
+use super::{ApiServer, metadata, rules};
+use crate::error::ApiError;
+use crate::store::{Change, Commit, CommitError, Object, rfc3339_seconds};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// How often a deletion is computed anew because the object was written meanwhile.
+const ATTEMPTS_MAX: usize = 5;
+
+/// Longest grace: a week. More would overflow no arithmetic, but is no grace.
+const GRACE_SECONDS_MAX: i64 = 7 * 24 * 3600;
+
+/// `DeleteOptions`, as far as they are served.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct DeleteOptions {
+    pub(super) grace_seconds: Option<i64>,
+    pub(super) uid: Option<String>,
+    pub(super) resource_version: Option<String>,
+    pub(super) dry_run: bool,
+}
+
+impl DeleteOptions {
+    /// Reads the options from a body; `Value::Null` is no options.
+    pub(super) fn from_body(body: &Value) -> Result<Self, ApiError> {
+        let wrong = |field: &str, expected: &str| {
+            Err(ApiError::bad_request(format!(
+                "DeleteOptions: {field} must be {expected}"
+            )))
+        };
+        let mut options = Self::default();
+        match body.get("gracePeriodSeconds") {
+            None | Some(Value::Null) => {}
+            Some(value) => match value.as_i64() {
+                Some(seconds) => options.grace_seconds = Some(seconds.min(GRACE_SECONDS_MAX)),
+                None => return wrong("gracePeriodSeconds", "a whole number"),
+            },
+        }
+        match body.get("propagationPolicy").unwrap_or(&Value::Null) {
+            Value::Null => {}
+            Value::String(policy) => check_propagation(policy)?,
+            _ => return wrong("propagationPolicy", "a string"),
+        }
+        for (field, slot) in [
+            ("uid", &mut options.uid),
+            ("resourceVersion", &mut options.resource_version),
+        ] {
+            match body
+                .get("preconditions")
+                .and_then(|p| p.get(field))
+                .unwrap_or(&Value::Null)
+            {
+                Value::Null => {}
+                Value::String(text) => *slot = Some(text.clone()),
+                _ => return wrong(&format!("preconditions.{field}"), "a string"),
+            }
+        }
+        match body.get("dryRun").unwrap_or(&Value::Null) {
+            Value::Null => {}
+            Value::Array(list) if list.iter().all(|v| v == "All") => options.dry_run = !list.is_empty(),
+            _ => return wrong("dryRun", "a list that holds nothing but All"),
+        }
+        Ok(options)
+    }
+}
+
+/// Owners are collected in the background whatever is asked: foreground deletion is served as background, and
+/// leaving orphans is not served yet.
+pub(super) fn check_propagation(policy: &str) -> Result<(), ApiError> {
+    match policy {
+        "" | "Background" | "Foreground" => Ok(()),
+        "Orphan" => Err(ApiError::bad_request(
+            "propagationPolicy Orphan is not served by the embedded cluster yet",
+        )),
+        other => Err(ApiError::bad_request(format!(
+            "propagationPolicy: {other:?} is not supported; Background and Foreground are"
+        ))),
+    }
+}
+
+/// What a deletion did.
+#[derive(Debug)]
+pub(super) enum Deleted {
+    /// The object is gone; this was its last state.
+    Gone(Arc<Object>),
+    /// The object waits for grace or finalizers.
+    Pending(Arc<Object>),
+}
+
+/// What has to be done to a stored object to delete it.
+enum Step {
+    Remove,
+    Mark(Value),
+    Wait,
+}
+
+impl ApiServer {
+    /// Deletes an object, or starts to.
+    pub(super) fn delete(&self, target: &Target, options: &DeleteOptions) -> Result<Deleted, ApiError> {
+        let resource = target.id.resource();
+        let key = target.key()?;
+        for _ in 0..ATTEMPTS_MAX {
+            let stored = self.store.get(target.id, &key);
+            let stored = stored.ok_or_else(|| ApiError::not_found(resource, &key.name))?;
+            if rules::is_immortal(resource, &key.name) {
+                return Err(ApiError::forbidden(
+                    resource,
+                    &key.name,
+                    "this namespace may not be deleted",
+                ));
+            }
+            check_preconditions(
+                resource,
+                &stored,
+                options.uid.as_deref(),
+                options.resource_version.as_deref(),
+            )?;
+            let step = self.deletion_step(&stored, options.grace_seconds);
+            match self.take_step(&stored, step, options.dry_run) {
+                Ok(deleted) => return Ok(deleted),
+                Err(CommitError::Missing) => return Err(ApiError::not_found(resource, &key.name)),
+                Err(_) => {}
+            }
+        }
+        Err(ApiError::conflict(resource, &key.name, MODIFIED))
+    }
+
+    fn take_step(&self, stored: &Arc<Object>, step: Step, dry_run: bool) -> Result<Deleted, CommitError> {
+        let (id, key, expected) = (stored.id(), stored.key().clone(), stored.revision());
+        match step {
+            Step::Wait => Ok(Deleted::Pending(Arc::clone(stored))),
+            Step::Remove if dry_run => Ok(Deleted::Gone(Arc::clone(stored))),
+            Step::Mark(value) if dry_run => Ok(Deleted::Pending(Arc::new(Object::detached(
+                id, key, expected, value,
+            )))),
+            Step::Remove => {
+                let change = Change::Remove {
+                    expected,
+                    last: Value::clone(stored.value()),
+                };
+                self.store
+                    .commit(Commit {
+                        id,
+                        key,
+                        change,
+                        guard: None,
+                    })
+                    .map(Deleted::Gone)
+            }
+            Step::Mark(value) => {
+                let change = Change::Replace { expected, value };
+                self.store
+                    .commit(Commit {
+                        id,
+                        key,
+                        change,
+                        guard: None,
+                    })
+                    .map(Deleted::Pending)
+            }
+        }
+    }
+
+    fn deletion_step(&self, stored: &Object, asked: Option<i64>) -> Step {
+        let resource = stored.id().resource();
+        let object = stored.value();
+        let held = metadata::finalizers(object).next().is_some() || rules::removed_by_janitor(resource);
+        let grace = rules::grace_seconds(resource, object, asked);
+        let now = self.store.environment().now();
+        if !metadata::is_terminating(object) {
+            return if grace == 0 && !held {
+                Step::Remove
+            } else {
+                Step::Mark(marked(stored, now, grace))
+            };
+        }
+        // A repeated deletion may shorten the wait but never prolong it. Without a number of its own it does
+        // not even shorten it, except where grace no longer applies.
+        let current = metadata::grace_seconds(object);
+        if grace == 0 && !held && (asked.is_some() || current == 0 || !runs(stored)) {
+            return Step::Remove;
+        }
+        if grace < current && asked.is_some() {
+            Step::Mark(shortened(stored, grace))
+        } else {
+            Step::Wait
+        }
+    }
+}
+
+/// True if the object is a pod whose kubelet still has to stop it.
+fn runs(stored: &Object) -> bool {
+    rules::grace_seconds(stored.id().resource(), stored.value(), Some(1)) > 0
+}
+
+/// The object with the marks of a deletion that waits.
+fn marked(stored: &Object, now: Timestamp, grace: i64) -> Value {
+    let mut object = Value::clone(stored.value());
+    let end = now
+        .saturating_add(SignedDuration::from_secs(grace))
+        .unwrap_or(now);
+    metadata::set(&mut object, "deletionTimestamp", json!(rfc3339_seconds(end)));
+    metadata::set(&mut object, "deletionGracePeriodSeconds", json!(grace));
+    let generation = metadata::generation(&object);
+    if generation > 0 {
+        metadata::set(&mut object, "generation", json!(generation + 1));
+    }
+    if rules::is_namespace(stored.id().resource())
+        && let Some(status) = object.get_mut("status").and_then(Value::as_object_mut)
+    {
+        status.insert("phase".to_owned(), json!("Terminating"));
+    }
+    object
+}
+
+/// The object with an earlier end of its grace.
+fn shortened(stored: &Object, grace: i64) -> Value {
+    let mut object = Value::clone(stored.value());
+    let saved = metadata::grace_seconds(&object) - grace;
+    let end = metadata::text(&object, "deletionTimestamp").parse::<Timestamp>();
+    if let Ok(end) = end.and_then(|end| end.checked_sub(SignedDuration::from_secs(saved))) {
+        metadata::set(&mut object, "deletionTimestamp", json!(rfc3339_seconds(end)));
+    }
+    metadata::set(&mut object, "deletionGracePeriodSeconds", json!(grace));
+    object
+}

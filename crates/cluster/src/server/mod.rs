@@ -1,0 +1,164 @@
+//! The API server: Kubernetes' HTTP interface over the store.
+//!
+//! A request passes four layers. This module finds out what it is about, [`http`](self) verbs and media types
+//! are taken apart in `resources`, the rules of writes are in `create`, `update`, `delete` and `pods`, and
+//! everything that a kind decides for itself is asked of [`crate::kinds`]. No kind has a handler of its own.
+
+mod accept;
+mod body;
+mod create;
+mod delete;
+mod endpoints;
+mod janitor;
+mod list;
+mod metadata;
+mod path;
+mod pods;
+mod query;
+mod reply;
+mod resources;
+mod rules;
+mod update;
+mod watch;
+
+pub use janitor::{Janitor, run_janitor};
+
+pub(crate) use body::DEPTH_MAX;
+
+use crate::error::ApiError;
+use crate::store::{Environment, Limits, Store, SystemEnvironment};
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use path::Target;
+use query::FieldValidation;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Settings of an API server.
+#[derive(Clone)]
+pub struct Options {
+    /// How much of the past watchers can ask for.
+    pub limits: Limits,
+    /// How often a watch that allows it tells a client how far it is.
+    pub bookmark_interval: Duration,
+    /// Clock, identities and chance.
+    pub environment: Arc<dyn Environment>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            bookmark_interval: Duration::from_secs(60),
+            environment: Arc::new(SystemEnvironment),
+        }
+    }
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options")
+            .field("limits", &self.limits)
+            .field("bookmark_interval", &self.bookmark_interval)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How a write is to be done.
+#[derive(Debug, Clone, Copy)]
+struct WriteOptions {
+    /// Do everything but the write.
+    dry_run: bool,
+    validation: FieldValidation,
+}
+
+/// The API server.
+#[derive(Debug)]
+pub struct ApiServer {
+    store: Arc<Store>,
+    options: Options,
+    documents: endpoints::Documents,
+    closing: tokio::sync::watch::Sender<bool>,
+}
+
+impl ApiServer {
+    /// A server over a new store that holds nothing but the namespaces that every cluster has.
+    pub fn new(options: Options) -> Arc<Self> {
+        let server = Arc::new(Self {
+            store: Arc::new(Store::new(options.limits, Arc::clone(&options.environment))),
+            options,
+            documents: endpoints::Documents::default(),
+            closing: tokio::sync::watch::Sender::new(false),
+        });
+        server.create_namespaces();
+        server
+    }
+
+    /// The objects.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// Ends all watches, and those to come at once. Lets a listener shut down that waits for its connections.
+    pub fn close_watches(&self) {
+        self.closing.send_replace(true);
+    }
+
+    fn create_namespaces(&self) {
+        let Some(id) = rules::namespaces() else { return };
+        let options = WriteOptions {
+            dry_run: false,
+            validation: FieldValidation::Ignore,
+        };
+        for name in rules::BOOTSTRAP_NAMESPACES {
+            let target = Target {
+                id,
+                version: id.resource().hub,
+                namespace: String::new(),
+                name: None,
+                sub: None,
+            };
+            let namespace = json!({
+                "apiVersion": "v1", "kind": "Namespace",
+                "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+            });
+            if let Err(error) = self.create(&target, namespace, options) {
+                tracing::error!(namespace = name, %error, "a namespace of the cluster could not be made");
+            }
+        }
+    }
+}
+
+/// The whole HTTP interface. It is a tower service: serve it on a socket, or give it to a client directly.
+pub fn router(server: Arc<ApiServer>) -> Router {
+    Router::new().fallback(dispatch).with_state(server)
+}
+
+async fn dispatch(State(server): State<Arc<ApiServer>>, request: Request) -> Response {
+    match route(&server, request).await {
+        Ok(response) => response,
+        Err(error) => reply::error(&error),
+    }
+}
+
+async fn route(server: &Arc<ApiServer>, request: Request) -> Result<Response, ApiError> {
+    let segments = path::segments(request.uri().path())?;
+    let parts: Vec<&str> = segments.iter().map(String::as_str).collect();
+    let (group, version, rest) = match parts.as_slice() {
+        ["api", version, _, ..] => ("", *version, segments.get(2..)),
+        ["apis", group, version, _, ..] if !group.is_empty() => (*group, *version, segments.get(3..)),
+        other => return endpoints::answer(server, &request, other),
+    };
+    let target = Target::parse(group, version, rest.unwrap_or_default());
+    resources::answer(server, target.ok_or_else(ApiError::no_such_path)?, request).await
+}
+
+fn method_not_allowed() -> ApiError {
+    ApiError::new(
+        405,
+        "MethodNotAllowed",
+        "the server does not allow this method on the requested resource",
+    )
+}

@@ -1,0 +1,276 @@
+//! Verbs on collections, objects and subresources: what HTTP says, turned into reads and writes.
+
+use super::accept::{self, Form};
+use super::delete::{DeleteOptions, Deleted, check_propagation};
+use super::list::Selection;
+use super::path::{Sub, Target};
+use super::query::Query;
+use super::{ApiServer, WriteOptions, body, list, metadata, method_not_allowed, reply, rules, watch};
+use crate::error::ApiError;
+use crate::kinds;
+use crate::patch::{self, PatchKind};
+use crate::store::Object;
+use axum::extract::Request;
+use axum::response::Response;
+use http::{HeaderMap, Method};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// A request about a resource, its body read.
+struct Call<'a> {
+    server: &'a Arc<ApiServer>,
+    target: Target,
+    query: Query,
+    form: Form,
+    media_type: String,
+    body: axum::body::Bytes,
+}
+
+/// Answers a request about a resource.
+pub(super) async fn answer(
+    server: &Arc<ApiServer>,
+    target: Target,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (head, body) = request.into_parts();
+    let query = Query::parse(head.uri.query())?;
+    if target.sub == Some(Sub::Log) {
+        return if head.method == Method::GET {
+            log(server, &target)
+        } else {
+            Err(method_not_allowed())
+        };
+    }
+    let form = accept::form(&head.headers, &query)?;
+    let body = if head.method == Method::GET {
+        axum::body::Bytes::new()
+    } else {
+        body::read(body).await?
+    };
+    let call = Call {
+        server,
+        target,
+        query,
+        form,
+        media_type: media_type(&head.headers),
+        body,
+    };
+    match (&call.target.sub, &call.target.name) {
+        (None, None) => call.collection(&head.method),
+        (None, Some(_)) => call.item(&head.method),
+        (Some(Sub::Status), _) => match head.method {
+            Method::GET => call.get(),
+            Method::PUT => call.put(),
+            Method::PATCH => call.patch(),
+            _ => Err(method_not_allowed()),
+        },
+        (Some(Sub::Binding), _) if head.method == Method::POST => call.bind(),
+        (Some(Sub::Eviction), _) if head.method == Method::POST => call.evict(),
+        (Some(Sub::Binding | Sub::Eviction | Sub::Log), _) => Err(method_not_allowed()),
+    }
+}
+
+fn media_type(headers: &HeaderMap) -> String {
+    body::media_type(headers)
+}
+
+fn log(server: &ApiServer, target: &Target) -> Result<Response, ApiError> {
+    let key = target.key()?;
+    if server.store.get(target.id, &key).is_none() {
+        return Err(ApiError::not_found(target.id.resource(), &key.name));
+    }
+    Ok(reply::body(
+        200,
+        "text/plain",
+        "This pod is simulated: no process runs, so there are no logs.\n",
+    ))
+}
+
+impl Call<'_> {
+    fn collection(&self, method: &Method) -> Result<Response, ApiError> {
+        match *method {
+            Method::GET if self.query.flag("watch") == Some(true) => {
+                watch::watch(self.server, self.target.clone(), &self.query, self.form)
+            }
+            Method::GET => self.server.list(&self.target, &self.query, self.form),
+            Method::POST => self.post(),
+            Method::DELETE => self.delete_collection(),
+            _ => Err(method_not_allowed()),
+        }
+    }
+
+    fn item(&self, method: &Method) -> Result<Response, ApiError> {
+        match *method {
+            Method::GET => self.get(),
+            Method::PUT => self.put(),
+            Method::PATCH => self.patch(),
+            Method::DELETE => self.delete(),
+            _ => Err(method_not_allowed()),
+        }
+    }
+
+    fn write_options(&self) -> Result<WriteOptions, ApiError> {
+        Ok(WriteOptions {
+            dry_run: self.query.dry_run()?,
+            validation: self.query.field_validation()?,
+        })
+    }
+
+    fn reply(&self, code: u16, object: &Object, warnings: &[String]) -> Response {
+        let now = self.server.store.environment().now();
+        let mut response = reply::object(code, &self.target, object, self.form, now);
+        reply::warn(response.headers_mut(), warnings);
+        response
+    }
+
+    fn get(&self) -> Result<Response, ApiError> {
+        let key = self.target.key()?;
+        let object = self.server.store.get(self.target.id, &key);
+        let object = object.ok_or_else(|| ApiError::not_found(self.target.id.resource(), &key.name))?;
+        Ok(self.reply(200, &object, &[]))
+    }
+
+    fn post(&self) -> Result<Response, ApiError> {
+        let options = self.write_options()?;
+        let mut object = body::decode(&self.media_type, &self.body)?;
+        let warnings = body::admit(&self.target, &mut object, options.validation)?;
+        let created = self.server.create(&self.target, object, options)?;
+        Ok(self.reply(201, &created, &warnings))
+    }
+
+    fn put(&self) -> Result<Response, ApiError> {
+        let resource = self.target.id.resource();
+        let options = self.write_options()?;
+        let mut object = body::decode(&self.media_type, &self.body)?;
+        let warnings = body::admit(&self.target, &mut object, options.validation)?;
+        let key = self.target.key()?;
+        if self.target.sub.is_none()
+            && rules::allows_create_on_update(resource)
+            && self.server.store.get(self.target.id, &key).is_none()
+        {
+            if metadata::text(&object, "name").is_empty() {
+                metadata::set(&mut object, "name", json!(&*key.name));
+            }
+            if *metadata::text(&object, "name") != *key.name {
+                return Err(ApiError::bad_request(
+                    "the name of the object does not match the name on the URL",
+                ));
+            }
+            let collection = Target {
+                name: None,
+                ..self.target.clone()
+            };
+            let created = self.server.create(&collection, object, options)?;
+            return Ok(self.reply(201, &created, &warnings));
+        }
+        let hub = kinds::to_hub(resource, self.target.version, object)?;
+        let mut hub = Some(hub);
+        let updated = self.server.update(&self.target, options, |_| {
+            // Kept for another attempt, which is rare.
+            let value = hub.take().unwrap_or_default();
+            hub = Some(value.clone());
+            Ok(value)
+        })?;
+        Ok(self.reply(200, &updated, &warnings))
+    }
+
+    fn patch(&self) -> Result<Response, ApiError> {
+        let resource = self.target.id.resource();
+        let options = self.write_options()?;
+        let kind = PatchKind::from_media_type(&self.media_type)?;
+        let patch = patch::Patch::decode(kind, &self.body)?;
+        let mut warnings = Vec::new();
+        let updated = self.server.update(&self.target, options, |stored| {
+            let mut object = Value::clone(&stored.in_version(self.target.version));
+            patch.apply(resource, self.target.version, &mut object)?;
+            warnings = body::admit(&self.target, &mut object, options.validation)?;
+            kinds::to_hub(resource, self.target.version, object)
+        })?;
+        Ok(self.reply(200, &updated, &warnings))
+    }
+
+    fn delete_options(&self) -> Result<DeleteOptions, ApiError> {
+        let body = if self.body.iter().all(u8::is_ascii_whitespace) {
+            Value::Null
+        } else {
+            body::decode(&self.media_type, &self.body)?
+        };
+        let mut options = DeleteOptions::from_body(&body)?;
+        if let Some(seconds) = self.query.number("gracePeriodSeconds")? {
+            options.grace_seconds = options.grace_seconds.or(Some(seconds));
+        }
+        check_propagation(self.query.get("propagationPolicy").unwrap_or_default())?;
+        options.dry_run |= self.query.dry_run()?;
+        Ok(options)
+    }
+
+    fn delete(&self) -> Result<Response, ApiError> {
+        let resource = self.target.id.resource();
+        let options = self.delete_options()?;
+        match self.server.delete(&self.target, &options)? {
+            Deleted::Pending(object) => Ok(self.reply(200, &object, &[])),
+            Deleted::Gone(object) if rules::returns_deleted_object(resource) => {
+                Ok(self.reply(200, &object, &[]))
+            }
+            Deleted::Gone(object) => {
+                let uid = metadata::of(object.value()).and_then(|m| m.get("uid"));
+                Ok(reply::success(200, resource, &object.key().name, uid))
+            }
+        }
+    }
+
+    fn delete_collection(&self) -> Result<Response, ApiError> {
+        let resource = self.target.id.resource();
+        if resource.namespaced && self.target.namespace.is_empty() {
+            return Err(method_not_allowed());
+        }
+        let options = self.delete_options()?;
+        let selection = Selection::from_query(resource, &self.query)?;
+        let selected = self.server.select(&self.target, &selection, None, None, None);
+        for object in selected.map_err(|error| list::expired(&error))?.objects {
+            let target = self.target.named(&object.key().name);
+            match self.server.delete(&target, &options) {
+                Ok(_) => {}
+                // Somebody else was faster, or the object must stay; the others still go.
+                Err(error) if matches!(error.code, 403 | 404) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(reply::success(200, resource, "", None))
+    }
+
+    fn bind(&self) -> Result<Response, ApiError> {
+        let binding = body::decode(&self.media_type, &self.body)?;
+        expect_kind(&binding, "v1", "Binding")?;
+        self.server.bind(&self.target, &binding, self.write_options()?)?;
+        Ok(reply::json(201, &plain_success(201)))
+    }
+
+    fn evict(&self) -> Result<Response, ApiError> {
+        let eviction = body::decode(&self.media_type, &self.body)?;
+        expect_kind(&eviction, "policy/v1", "Eviction")?;
+        self.server
+            .evict(&self.target, &eviction, self.query.dry_run()?)?;
+        Ok(reply::json(201, &plain_success(201)))
+    }
+}
+
+fn plain_success(code: u16) -> Value {
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code})
+}
+
+/// The body of a subresource must be of its kind, if it says what it is.
+fn expect_kind(object: &Value, api_version: &str, kind: &str) -> Result<(), ApiError> {
+    for (field, expected) in [("apiVersion", api_version), ("kind", kind)] {
+        match object.get(field) {
+            None | Some(Value::Null) => {}
+            Some(found) if found == expected => {}
+            Some(found) => {
+                return Err(ApiError::bad_request(format!(
+                    "the {field} in the object ({found}) does not match the one that the path expects ({expected})"
+                )));
+            }
+        }
+    }
+    Ok(())
+}

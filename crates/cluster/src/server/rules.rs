@@ -1,0 +1,116 @@
+//! Rules of particular kinds that the life of an object depends on: who waits for whom when it is deleted,
+//! whether it counts generations. Everything else about kinds lives in `kinds`.
+
+use crate::registry::{Resource, ResourceId};
+use serde_json::{Value, json};
+
+/// Namespaces that exist from the start.
+pub(super) const BOOTSTRAP_NAMESPACES: [&str; 4] =
+    ["default", "kube-system", "kube-public", "kube-node-lease"];
+
+/// Namespaces that a cluster cannot be without.
+const IMMORTAL_NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+/// Grace of a pod that does not say how long it takes to stop.
+const POD_GRACE_SECONDS_DEFAULT: i64 = 30;
+
+/// The resource of namespaces.
+pub(super) fn namespaces() -> Option<ResourceId> {
+    ResourceId::of_kind("", "Namespace")
+}
+
+fn is(resource: &Resource, group: &str, kind: &str) -> bool {
+    resource.group == group && resource.kind == kind
+}
+
+pub(super) fn is_pod(resource: &Resource) -> bool {
+    is(resource, "", "Pod")
+}
+
+pub(super) fn is_namespace(resource: &Resource) -> bool {
+    is(resource, "", "Namespace")
+}
+
+/// True if an object may never be deleted.
+pub(super) fn is_immortal(resource: &Resource, name: &str) -> bool {
+    is_namespace(resource) && IMMORTAL_NAMESPACES.contains(&name)
+}
+
+/// Kinds that count changes of their spec. The others have no generation in Kubernetes either: a lease, for
+/// one, would count its renewals.
+pub(super) fn has_generation(resource: &Resource) -> bool {
+    let without = ["Namespace", "Node", "Event", "Lease"];
+    !(matches!(resource.group, "" | "coordination.k8s.io" | "events.k8s.io")
+        && without.contains(&resource.kind))
+}
+
+/// Kinds that a PUT without `resourceVersion` may replace.
+pub(super) fn allows_unconditional_update(resource: &Resource) -> bool {
+    let without = ["Workload", "PodGroup", "CompositePodGroup", "Lease"];
+    !(matches!(resource.group, "scheduling.k8s.io" | "coordination.k8s.io")
+        && without.contains(&resource.kind))
+}
+
+/// Kinds that a PUT creates if they do not exist.
+pub(super) fn allows_create_on_update(resource: &Resource) -> bool {
+    is(resource, "coordination.k8s.io", "Lease") || is(resource, "", "Event")
+}
+
+/// Gives a new object the status that it starts life with.
+pub(super) fn set_initial_status(resource: &Resource, object: &mut Value) {
+    let phase = if is_pod(resource) {
+        "Pending"
+    } else if is_namespace(resource) {
+        "Active"
+    } else {
+        return;
+    };
+    let Some(map) = object.as_object_mut() else { return };
+    let status = map.entry("status").or_insert_with(|| json!({}));
+    if let Some(status) = status.as_object_mut() {
+        status.entry("phase").or_insert_with(|| json!(phase));
+    }
+    if is_namespace(resource) {
+        let spec = map.entry("spec").or_insert_with(|| json!({}));
+        if let Some(spec) = spec.as_object_mut() {
+            spec.entry("finalizers").or_insert_with(|| json!(["kubernetes"]));
+        }
+    }
+}
+
+/// How long a deletion waits for somebody to confirm it by a second one with grace zero. Only bound pods that
+/// still run have such a somebody, their kubelet.
+pub(super) fn grace_seconds(resource: &Resource, object: &Value, asked: Option<i64>) -> i64 {
+    if !is_pod(resource) {
+        return 0;
+    }
+    let text = |pointer| {
+        object
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let terminal = matches!(text("/status/phase"), "Succeeded" | "Failed");
+    if text("/spec/nodeName").is_empty() || terminal {
+        return 0;
+    }
+    let own = object
+        .pointer("/spec/terminationGracePeriodSeconds")
+        .and_then(Value::as_i64);
+    match asked.or(own).unwrap_or(POD_GRACE_SECONDS_DEFAULT) {
+        // A negative grace is how old clients ask for the shortest one that still tells the kubelet.
+        negative if negative < 0 => 1,
+        seconds => seconds,
+    }
+}
+
+/// True if something other than finalizers and grace keeps a terminating object: a namespace goes when the
+/// janitor finds it empty.
+pub(super) fn removed_by_janitor(resource: &Resource) -> bool {
+    is_namespace(resource)
+}
+
+/// True if the answer to a completed deletion is the object rather than a `Status`.
+pub(super) fn returns_deleted_object(resource: &Resource) -> bool {
+    is_pod(resource)
+}

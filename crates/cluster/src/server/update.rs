@@ -1,0 +1,245 @@
+//! Changing objects: PUT and PATCH, of the whole or of the status.
+
+use super::create::check_namespace;
+use super::path::{Sub, Target};
+use super::{ApiServer, WriteOptions, metadata, rules};
+use crate::error::{ApiError, Cause, CauseReason};
+use crate::kinds;
+use crate::registry::{Resource, StatusRule};
+use crate::store::{Change, Commit, CommitError, Object};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// How often a change is computed anew because the object was written meanwhile.
+const ATTEMPTS_MAX: usize = 5;
+
+/// What clients know to mean "read again, then write again".
+pub(super) const MODIFIED: &str =
+    "the object has been modified; please apply your changes to the latest version and try again";
+
+impl ApiServer {
+    /// Replaces an object by what `compute` makes of the stored one (both in hub form). Called again with the
+    /// newer object if another write comes between.
+    pub(super) fn update(
+        &self,
+        target: &Target,
+        options: WriteOptions,
+        mut compute: impl FnMut(&Object) -> Result<Value, ApiError>,
+    ) -> Result<Arc<Object>, ApiError> {
+        let resource = target.id.resource();
+        let key = target.key()?;
+        for _ in 0..ATTEMPTS_MAX {
+            let stored = self.store.get(target.id, &key);
+            let stored = stored.ok_or_else(|| ApiError::not_found(resource, &key.name))?;
+            let candidate = compute(&stored)?;
+            let new = if target.sub == Some(Sub::Status) {
+                next_status(target, &stored, candidate)?
+            } else {
+                next_object(target, &stored, candidate)?
+            };
+            match self.replace(&stored, new, options) {
+                Ok(object) => return Ok(object),
+                Err(CommitError::Missing) => return Err(ApiError::not_found(resource, &key.name)),
+                Err(_) => {}
+            }
+        }
+        Err(ApiError::conflict(resource, &key.name, MODIFIED))
+    }
+
+    /// Writes the new state of an object, unless nothing changed. A terminating object that nothing holds any
+    /// longer is removed instead.
+    pub(super) fn replace(
+        &self,
+        stored: &Arc<Object>,
+        new: Value,
+        options: WriteOptions,
+    ) -> Result<Arc<Object>, CommitError> {
+        if new == **stored.value() {
+            return Ok(Arc::clone(stored));
+        }
+        let (id, key, expected) = (stored.id(), stored.key().clone(), stored.revision());
+        if options.dry_run {
+            return Ok(Arc::new(Object::detached(id, key, expected, new)));
+        }
+        let released = metadata::is_terminating(&new)
+            && metadata::finalizers(&new).next().is_none()
+            && metadata::grace_seconds(&new) == 0
+            && !rules::removed_by_janitor(id.resource());
+        let change = if released {
+            Change::Remove { expected, last: new }
+        } else {
+            Change::Replace { expected, value: new }
+        };
+        self.store.commit(Commit {
+            id,
+            key,
+            change,
+            guard: None,
+        })
+    }
+}
+
+/// The stored object after a write of `candidate` through the main endpoint.
+fn next_object(target: &Target, stored: &Object, mut candidate: Value) -> Result<Value, ApiError> {
+    let resource = target.id.resource();
+    let old = stored.value();
+    check_identity(target, stored, &candidate)?;
+    if metadata::text(&candidate, "resourceVersion").is_empty()
+        && !rules::allows_unconditional_update(resource)
+    {
+        let cause = Cause {
+            reason: CauseReason::Invalid,
+            field: "metadata.resourceVersion".to_owned(),
+            message: "Invalid value: 0: must be specified for an update".to_owned(),
+        };
+        return Err(ApiError::invalid(resource, &stored.key().name, vec![cause]));
+    }
+    keep_system_fields(old, &mut candidate);
+    if resource.status != StatusRule::None {
+        keep(old, &mut candidate, "status");
+    }
+    kinds::set_defaults(resource, &mut candidate);
+    let mut causes = forbidden_finalizers(old, &candidate);
+    causes.extend(kinds::validate_update(resource, old, &candidate));
+    if !causes.is_empty() {
+        return Err(ApiError::invalid(resource, &stored.key().name, causes));
+    }
+    if rules::has_generation(resource) && spec_differs(old, &candidate) {
+        metadata::set(&mut candidate, "generation", json!(metadata::generation(old) + 1));
+    }
+    Ok(candidate)
+}
+
+/// The stored object after a write of `candidate` through `/status`: only the status is taken.
+fn next_status(target: &Target, stored: &Object, mut candidate: Value) -> Result<Value, ApiError> {
+    let resource = target.id.resource();
+    check_identity(target, stored, &candidate)?;
+    let status = candidate.as_object_mut().and_then(|map| map.remove("status"));
+    let mut new = Value::clone(stored.value());
+    if let Some(map) = new.as_object_mut() {
+        match status {
+            Some(status) => map.insert("status".to_owned(), status),
+            None => map.remove("status"),
+        };
+    }
+    let causes = kinds::validate_status(resource, stored.value(), &new);
+    if !causes.is_empty() {
+        return Err(ApiError::invalid(resource, &stored.key().name, causes));
+    }
+    Ok(new)
+}
+
+/// The object in a request must be the stored one: same name, same identity, and same version if it says so.
+fn check_identity(target: &Target, stored: &Object, candidate: &Value) -> Result<(), ApiError> {
+    let resource = target.id.resource();
+    let name = &stored.key().name;
+    let found = metadata::text(candidate, "name");
+    if !found.is_empty() && *found != **name {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({found}) does not match the name on the URL ({name})"
+        )));
+    }
+    check_namespace(target, candidate)?;
+    check_preconditions(
+        resource,
+        stored,
+        Some(metadata::text(candidate, "uid")),
+        Some(metadata::text(candidate, "resourceVersion")),
+    )
+}
+
+/// Compares identity and version, where they are given and not empty, with those of the stored object.
+pub(super) fn check_preconditions(
+    resource: &Resource,
+    stored: &Object,
+    uid: Option<&str>,
+    version: Option<&str>,
+) -> Result<(), ApiError> {
+    let name = &stored.key().name;
+    let stored_uid = metadata::text(stored.value(), "uid");
+    if let Some(uid) = uid.filter(|uid| !uid.is_empty() && *uid != stored_uid) {
+        let why =
+            format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {stored_uid}");
+        return Err(ApiError::conflict(resource, name, &why));
+    }
+    let Some(version) = version.filter(|version| !matches!(*version, "" | "0")) else {
+        return Ok(());
+    };
+    let Ok(revision) = version.parse::<u64>() else {
+        return Err(ApiError::bad_request(format!(
+            "metadata.resourceVersion: {version:?} is not a whole number"
+        )));
+    };
+    if revision == stored.revision() {
+        Ok(())
+    } else {
+        Err(ApiError::conflict(resource, name, MODIFIED))
+    }
+}
+
+fn keep_system_fields(old: &Value, new: &mut Value) {
+    let (Some(old), Some(new)) = (metadata::of(old), metadata::of_mut(new)) else {
+        return;
+    };
+    let kept = ["name", "namespace", "resourceVersion"];
+    for field in metadata::SYSTEM_FIELDS.into_iter().chain(kept) {
+        match old.get(field) {
+            Some(value) => new.insert(field.to_owned(), value.clone()),
+            None => new.remove(field),
+        };
+    }
+    // A field that is spelled out as empty is not a change.
+    for field in [
+        "labels",
+        "annotations",
+        "finalizers",
+        "ownerReferences",
+        "managedFields",
+    ] {
+        let empty = new.get(field).is_some_and(|v| {
+            v.as_object().is_some_and(serde_json::Map::is_empty) || v.as_array().is_some_and(Vec::is_empty)
+        });
+        if empty && !old.contains_key(field) {
+            new.remove(field);
+        }
+    }
+}
+
+fn keep(old: &Value, new: &mut Value, field: &str) {
+    let Some(map) = new.as_object_mut() else { return };
+    match old.get(field) {
+        Some(value) => map.insert(field.to_owned(), value.clone()),
+        None => map.remove(field),
+    };
+}
+
+/// Everything but metadata and status counts as the spec.
+fn spec_differs(old: &Value, new: &Value) -> bool {
+    let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else {
+        return old != new;
+    };
+    let fields: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    fields
+        .into_iter()
+        .any(|f| !matches!(f.as_str(), "metadata" | "status") && old.get(f) != new.get(f))
+}
+
+/// Nobody may add a reason to wait to an object that is going.
+fn forbidden_finalizers(old: &Value, new: &Value) -> Vec<Cause> {
+    if !metadata::is_terminating(old) {
+        return Vec::new();
+    }
+    let known: BTreeSet<&str> = metadata::finalizers(old).collect();
+    let added: Vec<&str> = metadata::finalizers(new).filter(|f| !known.contains(f)).collect();
+    if added.is_empty() {
+        return Vec::new();
+    }
+    vec![Cause {
+        reason: CauseReason::Forbidden,
+        field: "metadata.finalizers".to_owned(),
+        message: format!(
+            "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers {added:?}"
+        ),
+    }]
+}

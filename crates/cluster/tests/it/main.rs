@@ -1,0 +1,9 @@
+//! The API server from the outside: requests in, answers out, no sockets.
+
+// A test that meets what it does not expect should stop there and then.
+#![allow(clippy::unwrap_used)]
+
+mod basics;
+mod deletion;
+mod harness;
+mod watch;
