@@ -1,5 +1,8 @@
 //! What differs between kinds: conversion, defaults, validation, selectable fields. Pure functions on JSON;
 //! the server calls them in this order: `to_hub`, `set_defaults`, `validate_*`, store, `from_hub`.
+//!
+//! Validation first compares the types of all values with the schema and stops there if any is wrong; the
+//! rules of the kinds may therefore read a value of the wrong type as absent.
 
 mod conditions;
 mod containers;
@@ -22,6 +25,7 @@ mod workload;
 
 use crate::error::{ApiError, Cause};
 use crate::registry::{Resource, api_version};
+use crate::schema;
 use field::Field;
 use serde_json::{Value, json};
 
@@ -81,7 +85,10 @@ pub fn set_defaults(resource: &Resource, object: &mut Value) {
 
 /// What is wrong with a new object (hub form, defaults set). Metadata is checked here too.
 pub fn validate_create(resource: &Resource, object: &Value) -> Vec<Cause> {
-    let mut out = Vec::new();
+    let mut out = schema::wrong_types(resource, resource.hub, object);
+    if !out.is_empty() {
+        return out;
+    }
     let root = Field::root(object);
     metadata::validate(resource, &root, &mut out);
     match resource.kind {
@@ -93,7 +100,10 @@ pub fn validate_create(resource: &Resource, object: &Value) -> Vec<Cause> {
 
 /// What is wrong with replacing `old` by `new` through the main endpoint, immutable fields included.
 pub fn validate_update(resource: &Resource, old: &Value, new: &Value) -> Vec<Cause> {
-    let mut out = Vec::new();
+    let mut out = schema::wrong_types(resource, resource.hub, new);
+    if !out.is_empty() {
+        return out;
+    }
     let (old, new) = (Field::root(old), Field::root(new));
     metadata::validate_update(resource, &old, &new, &mut out);
     validate_any(resource, &new, &mut out);
@@ -110,7 +120,10 @@ pub fn validate_update(resource: &Resource, old: &Value, new: &Value) -> Vec<Cau
 
 /// What is wrong with replacing the status of `old` by that of `new`.
 pub fn validate_status(resource: &Resource, old: &Value, new: &Value) -> Vec<Cause> {
-    let mut out = Vec::new();
+    let mut out = schema::wrong_types(resource, resource.hub, new);
+    if !out.is_empty() {
+        return out;
+    }
     let (old, new) = (Field::root(old), Field::root(new));
     match resource.kind {
         "Pod" => pod::validate_status(&old, &new, &mut out),

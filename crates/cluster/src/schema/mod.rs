@@ -1,8 +1,18 @@
 //! Schemas of all served types, generated from the types themselves: OpenAPI documents for clients, and the
-//! look-ups that patches and strict decoding need.
+//! look-ups that patches and strict decoding need. Everything is made once, when it is first asked for.
 
-use crate::registry::Resource;
-use serde_json::{Value, json};
+mod alpha;
+mod components;
+mod lists;
+mod openapi;
+#[cfg(test)]
+mod tests;
+mod types;
+
+use crate::error::Cause;
+use crate::registry::{RESOURCES, Resource};
+use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// How strategic merge patch treats a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,22 +27,49 @@ pub enum ListMerge {
 
 /// How a strategic merge patch of this resource treats the list at this path (field names only, list entries
 /// are skipped: `["spec", "containers", "ports"]`).
-pub fn list_merge(_resource: &Resource, _version: &str, _path: &[&str]) -> ListMerge {
-    ListMerge::Atomic
+pub fn list_merge(resource: &Resource, version: &str, path: &[&str]) -> ListMerge {
+    types::types().list_merge(resource, version, path)
 }
 
 /// Paths of fields that the schema of this version does not know, as strict decoding reports them
 /// (`spec.containers[0].imge`).
-pub fn unknown_fields(_resource: &Resource, _version: &str, _object: &Value) -> Vec<String> {
-    Vec::new()
+pub fn unknown_fields(resource: &Resource, version: &str, object: &Value) -> Vec<String> {
+    types::types().unknown_fields(resource, version, object)
+}
+
+/// Removes the fields that [`unknown_fields`] names, as lenient decoding does.
+pub fn prune_unknown(resource: &Resource, version: &str, object: &mut Value) {
+    types::types().prune(resource, version, object);
+}
+
+/// Values whose JSON type is not what the schema of this version says. Nothing like that may be stored: typed
+/// clients could no longer read the list that it is in.
+pub fn wrong_types(resource: &Resource, version: &str, object: &Value) -> Vec<Cause> {
+    types::types().wrong_types(resource, version, object)
 }
 
 /// Body of `GET /openapi/v3`.
 pub fn openapi_index() -> Value {
-    json!({"paths": {}})
+    openapi::index()
 }
 
 /// Body of `GET /openapi/v3/{path}`, where the path is `api/v1` or `apis/GROUP/VERSION`.
-pub fn openapi_document(_path: &str) -> Option<Value> {
-    None
+pub fn openapi_document(path: &str) -> Option<Value> {
+    serde_json::from_str(openapi_text(path)?).ok()
+}
+
+/// As [`openapi_document`], already written out: this is what to serve.
+pub fn openapi_text(path: &str) -> Option<&'static str> {
+    openapi::documents()
+        .get(path)
+        .map(|document| document.text.as_str())
+}
+
+/// Every served group and version, once.
+fn group_versions() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let all: BTreeSet<_> = RESOURCES
+        .iter()
+        .flat_map(|r| r.versions.iter().map(|version| (r.group, *version)))
+        .collect();
+    all.into_iter()
 }

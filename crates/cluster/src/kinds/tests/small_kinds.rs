@@ -125,3 +125,57 @@ fn a_lease_has_a_duration_and_an_event_is_beside_its_object() {
         )],
     );
 }
+
+#[test]
+fn values_of_the_wrong_type_are_named_before_any_rule_is_tried() {
+    let cases = [
+        (
+            "Pod",
+            json!({"spec": "x"}),
+            "spec: Invalid value: \"x\": must be of type object",
+        ),
+        (
+            "Pod",
+            json!({"spec": {"containers": {}}}),
+            "spec.containers: Invalid value: an object: must be of type array",
+        ),
+        (
+            "Pod",
+            json!({"spec": {"containers": [{"resources": {"limits": {"cpu": []}}}]}}),
+            "spec.containers[0].resources.limits[cpu]: Invalid value: an array: must be of type quantity",
+        ),
+        (
+            "Node",
+            json!({"spec": {"unschedulable": "yes"}}),
+            "spec.unschedulable: Invalid value: \"yes\"",
+        ),
+        (
+            "Node",
+            json!({"metadata": {"creationTimestamp": "now"}}),
+            "metadata.creationTimestamp: Invalid value: \"now\"",
+        ),
+        (
+            "PriorityClass",
+            json!({"value": 5_000_000_000_i64}),
+            "value: Invalid value: 5000000000: must be of type 32-bit",
+        ),
+        (
+            "PodGroup",
+            json!({"spec": {"priority": 1.5}}),
+            "spec.priority: Invalid value: 1.5",
+        ),
+    ];
+    for (kind, object, want) in cases {
+        for found in [
+            validate_create(resource(kind), &object),
+            validate_update(resource(kind), &object, &object),
+            validate_status(resource(kind), &object, &object),
+        ] {
+            let found = lines(found);
+            assert!(
+                found.len() == 1 && found[0].starts_with(want),
+                "wanted {want:?}, found {found:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! OpenAPI v3 documents: one for each served version of each group.
+
+use super::components::{self, kind_name, list_name, reference, served};
+use crate::registry::{Resource, StatusRule, Subresource};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::OnceLock;
+
+const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
+const PATCH_TYPES: [&str; 4] = [
+    "application/apply-patch+yaml",
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+];
+const JSON: &str = "application/json";
+
+/// A document, written out: it is served far more often than it is looked into.
+pub(super) struct Document {
+    pub(super) text: String,
+    hash: u64,
+}
+
+/// All documents by path; made on first use.
+pub(super) fn documents() -> &'static BTreeMap<String, Document> {
+    static DOCUMENTS: OnceLock<BTreeMap<String, Document>> = OnceLock::new();
+    DOCUMENTS.get_or_init(|| {
+        super::group_versions()
+            .map(|(group, version)| {
+                let text = document(group, version).to_string();
+                let mut hasher = DefaultHasher::new();
+                text.hash(&mut hasher);
+                (
+                    path_of(group, version),
+                    Document {
+                        text,
+                        hash: hasher.finish(),
+                    },
+                )
+            })
+            .collect()
+    })
+}
+
+/// The list of all documents. The hash lets clients keep what they have until it changes.
+pub(super) fn index() -> Value {
+    let paths: Map<String, Value> = documents()
+        .iter()
+        .map(|(path, document)| {
+            let url = format!("/openapi/v3/{path}?hash={:016X}", document.hash);
+            (path.clone(), json!({"serverRelativeURL": url}))
+        })
+        .collect();
+    json!({"paths": paths})
+}
+
+fn path_of(group: &str, version: &str) -> String {
+    if group.is_empty() {
+        format!("api/{version}")
+    } else {
+        format!("apis/{group}/{version}")
+    }
+}
+
+fn document(group: &str, version: &str) -> Value {
+    let mut paths = Map::new();
+    for resource in served(group, version) {
+        add_paths(resource, version, &mut paths);
+    }
+    json!({
+        "openapi": "3.0.0",
+        "info": {"title": "Kubernetes", "version": env!("CARGO_PKG_VERSION")},
+        "paths": paths,
+        "components": {"schemas": components::of(group, version)},
+    })
+}
+
+/// One operation, in the words that clients look for.
+struct Operation<'a> {
+    resource: &'a Resource,
+    version: &'a str,
+    /// Kubernetes' verb: `list`, `post`, …
+    action: &'a str,
+    /// Kind of the body where it is not the resource's own, with its group and version.
+    other_kind: Option<(&'a str, &'a str, &'a str)>,
+    /// Full name of the type in the answer.
+    answer: String,
+    /// Full name of the type in the body, if there is one.
+    body: Option<String>,
+    query: &'a [&'a str],
+}
+
+const LIST_QUERY: [&str; 8] = [
+    "allowWatchBookmarks",
+    "continue",
+    "fieldSelector",
+    "labelSelector",
+    "limit",
+    "resourceVersion",
+    "timeoutSeconds",
+    "watch",
+];
+const WRITE_QUERY: [&str; 3] = ["dryRun", "fieldManager", "fieldValidation"];
+const PATCH_QUERY: [&str; 4] = ["dryRun", "fieldManager", "fieldValidation", "force"];
+const DELETE_QUERY: [&str; 3] = ["dryRun", "gracePeriodSeconds", "propagationPolicy"];
+
+impl Operation<'_> {
+    fn to_json(&self) -> Value {
+        let (group, version, kind) =
+            self.other_kind
+                .unwrap_or((self.resource.group, self.version, self.resource.kind));
+        let parameters: Vec<Value> = self.query.iter().map(|name| query_parameter(name)).collect();
+        let mut operation = json!({
+            "x-kubernetes-action": self.action,
+            "x-kubernetes-group-version-kind": {"group": group, "version": version, "kind": kind},
+            "parameters": parameters,
+            "responses": {"200": {"description": "OK", "content": {JSON: {"schema": reference(&self.answer)}}}},
+        });
+        if let Some(body) = &self.body {
+            let types: &[&str] = if self.action == "patch" {
+                &PATCH_TYPES
+            } else {
+                &[JSON]
+            };
+            let content: Map<String, Value> = types
+                .iter()
+                .map(|t| ((*t).to_owned(), json!({"schema": reference(body)})))
+                .collect();
+            operation["requestBody"] = json!({"content": content, "required": self.action != "delete"});
+        }
+        operation
+    }
+}
+
+fn query_parameter(name: &str) -> Value {
+    let kind = match name {
+        "allowWatchBookmarks" | "force" | "watch" => "boolean",
+        "gracePeriodSeconds" | "limit" | "timeoutSeconds" => "integer",
+        _ => "string",
+    };
+    json!({"name": name, "in": "query", "schema": {"type": kind, "uniqueItems": true}})
+}
+
+fn path_parameters(resource: &Resource, item: bool) -> Value {
+    let names = [(item, "name"), (resource.namespaced, "namespace")];
+    names
+        .iter()
+        .filter(|(wanted, _)| *wanted)
+        .map(|(_, name)| {
+            json!({"name": name, "in": "path", "required": true, "schema": {"type": "string", "uniqueItems": true}})
+        })
+        .collect()
+}
+
+fn add_paths(resource: &Resource, version: &str, paths: &mut Map<String, Value>) {
+    let prefix = if resource.group.is_empty() {
+        format!("/api/{version}")
+    } else {
+        format!("/apis/{}/{version}", resource.group)
+    };
+    let place = if resource.namespaced {
+        "/namespaces/{namespace}"
+    } else {
+        ""
+    };
+    let collection = format!("{prefix}{place}/{}", resource.plural);
+    let item = format!("{collection}/{{name}}");
+    let list = operation(
+        resource,
+        version,
+        "list",
+        list_name(resource, version),
+        false,
+        &LIST_QUERY,
+    );
+    if resource.namespaced {
+        paths.insert(format!("{prefix}/{}", resource.plural), json!({"get": list}));
+    }
+    let kind = kind_name(resource, version);
+    let status = format!("{META}.Status");
+    paths.insert(
+        collection,
+        json!({
+            "get": list,
+            "post": operation(resource, version, "post", kind.clone(), true, &WRITE_QUERY),
+            "delete": operation(resource, version, "deletecollection", status, true, &DELETE_QUERY),
+            "parameters": path_parameters(resource, false),
+        }),
+    );
+    let mut item_operations = object_operations(resource, version);
+    item_operations["delete"] = operation(resource, version, "delete", kind, true, &DELETE_QUERY);
+    paths.insert(item.clone(), item_operations);
+    if resource.status != StatusRule::None {
+        paths.insert(format!("{item}/status"), object_operations(resource, version));
+    }
+    for subresource in resource.subresources {
+        let (name, operations) = subresource_operations(resource, version, *subresource);
+        paths.insert(format!("{item}/{name}"), operations);
+    }
+}
+
+/// Reading and writing one object, or its status.
+fn object_operations(resource: &Resource, version: &str) -> Value {
+    let kind = kind_name(resource, version);
+    json!({
+        "get": operation(resource, version, "get", kind.clone(), false, &[]),
+        "put": operation(resource, version, "put", kind.clone(), true, &WRITE_QUERY),
+        "patch": operation(resource, version, "patch", kind, true, &PATCH_QUERY),
+        "parameters": path_parameters(resource, true),
+    })
+}
+
+fn operation(
+    resource: &Resource,
+    version: &str,
+    action: &str,
+    answer: String,
+    has_body: bool,
+    query: &[&str],
+) -> Value {
+    let body = match action {
+        "patch" => format!("{META}.Patch"),
+        "delete" | "deletecollection" => format!("{META}.DeleteOptions"),
+        _ => kind_name(resource, version),
+    };
+    let body = Some(body).filter(|_| has_body);
+    Operation {
+        resource,
+        version,
+        action,
+        other_kind: None,
+        answer,
+        body,
+        query,
+    }
+    .to_json()
+}
+
+fn subresource_operations(
+    resource: &Resource,
+    version: &str,
+    subresource: Subresource,
+) -> (&'static str, Value) {
+    let post = |kind: (&str, &str, &str), component: &str| {
+        let posted = Operation {
+            resource,
+            version,
+            action: "post",
+            other_kind: Some(kind),
+            answer: component.to_owned(),
+            body: Some(component.to_owned()),
+            query: &WRITE_QUERY,
+        };
+        json!({"post": posted.to_json(), "parameters": path_parameters(resource, true)})
+    };
+    match subresource {
+        Subresource::Binding => (
+            "binding",
+            post(("", "v1", "Binding"), "io.k8s.api.core.v1.Binding"),
+        ),
+        Subresource::Eviction => (
+            "eviction",
+            post(("policy", "v1", "Eviction"), "io.k8s.api.policy.v1.Eviction"),
+        ),
+        Subresource::Log => {
+            let mut get = operation(
+                resource,
+                version,
+                "get",
+                kind_name(resource, version),
+                false,
+                &["container"],
+            );
+            get["responses"] = json!({
+                "200": {"description": "OK", "content": {"text/plain": {"schema": {"type": "string"}}}},
+            });
+            (
+                "log",
+                json!({"get": get, "parameters": path_parameters(resource, true)}),
+            )
+        }
+    }
+}
