@@ -1,8 +1,11 @@
 //! A pod, as far as scheduling reads it.
 
 use crate::amount::ResourceList;
+use crate::inter_pod::InterPod;
 use crate::key::{ObjectKey, Text};
+use crate::labels::Labels;
 use crate::node_selector::NodeAffinity;
+use crate::port::HostPort;
 use crate::taint::Toleration;
 use crate::time::Time;
 
@@ -42,12 +45,18 @@ pub struct Pod {
     pub priority: i32,
     /// The group that it is a member of; always of its own namespace.
     pub group: Option<ObjectKey>,
+    /// Labels; other pods' wishes speak of them.
+    pub labels: Labels,
     /// What it takes from a node, see [`crate::requests::PodResources::total`].
     pub requests: ResourceList,
     /// Which nodes it may use.
     pub affinity: NodeAffinity,
     /// Which taints it ignores.
     pub tolerations: Vec<Toleration>,
+    /// Ports of the node that it needs for itself.
+    pub ports: Vec<HostPort>,
+    /// What it requires of other pods.
+    pub inter_pod: InterPod,
     /// Names of gates that keep it from being placed.
     pub gates: Vec<Text>,
     /// Where it is, once bound.
@@ -68,9 +77,12 @@ impl Pod {
             scheduler_name: Text::from("default-scheduler"),
             priority: 0,
             group: None,
+            labels: Labels::default(),
             requests: crate::requests::PodResources::default().total(),
             affinity: NodeAffinity::default(),
             tolerations: Vec::new(),
+            ports: Vec::new(),
+            inter_pod: InterPod::default(),
             gates: Vec::new(),
             node: None,
             phase: Phase::Pending,
