@@ -78,8 +78,9 @@ pub fn causes_in_version(version: &str, causes: Vec<Cause>) -> Vec<Cause> {
         .collect()
 }
 
-/// Fills in what Kubernetes would fill in on a write.
+/// Fills in what Kubernetes would fill in on a write, and gives every amount its one spelling.
 pub fn set_defaults(resource: &Resource, object: &mut Value) {
+    schema::for_each_quantity(resource, resource.hub, object, quantity::canonicalise);
     defaults::set_defaults(resource, object);
 }
 

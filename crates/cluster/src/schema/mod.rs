@@ -48,6 +48,16 @@ pub fn wrong_types(resource: &Resource, version: &str, object: &Value) -> Vec<Ca
     types::types().wrong_types(resource, version, object)
 }
 
+/// Calls `change` for every value that is a quantity by the schema of this version.
+pub(crate) fn for_each_quantity(
+    resource: &Resource,
+    version: &str,
+    object: &mut Value,
+    change: fn(&mut Value),
+) {
+    types::types().for_each_quantity(resource, version, object, change);
+}
+
 /// Body of `GET /openapi/v3`.
 pub fn openapi_index() -> Value {
     openapi::index()

@@ -177,29 +177,54 @@ impl Types {
 
     /// Removes fields that no schema has.
     pub(super) fn prune(&self, resource: &Resource, version: &str, object: &mut Value) {
+        let drop_unknown = &mut |shape: &Shape, value: &mut Value| {
+            if let (Shape::Object(fields), Value::Object(object)) = (shape, value) {
+                object.retain(|name, _| fields.contains_key(name));
+            }
+        };
         if let Some(root) = self.root(resource, version) {
-            self.prune_value(root, object);
+            self.change(root, object, drop_unknown);
         }
     }
 
-    fn prune_value(&self, shape: &Shape, value: &mut Value) {
+    /// Calls `change` for every quantity.
+    pub(super) fn for_each_quantity(
+        &self,
+        resource: &Resource,
+        version: &str,
+        object: &mut Value,
+        change: fn(&mut Value),
+    ) {
+        let only_quantities = &mut |shape: &Shape, value: &mut Value| {
+            if matches!(shape, Shape::Quantity) {
+                change(value);
+            }
+        };
+        if let Some(root) = self.root(resource, version) {
+            self.change(root, object, only_quantities);
+        }
+    }
+
+    /// Calls `change` for every value that has a shape, from the outside in.
+    fn change(&self, shape: &Shape, value: &mut Value, change: &mut impl FnMut(&Shape, &mut Value)) {
+        change(shape, value);
         match (shape, value) {
             (Shape::Object(fields), Value::Object(object)) => {
-                object.retain(|name, _| fields.contains_key(name));
                 for (name, value) in object {
                     if let Some(field) = fields.get(name) {
-                        self.prune_value(self.shape(*field), value);
+                        self.change(self.shape(*field), value, change);
                     }
                 }
             }
             (Shape::Map(item), Value::Object(object)) => {
-                object
-                    .values_mut()
-                    .for_each(|value| self.prune_value(self.shape(*item), value));
+                for value in object.values_mut() {
+                    self.change(self.shape(*item), value, change);
+                }
             }
             (Shape::List(item, _), Value::Array(list)) => {
-                list.iter_mut()
-                    .for_each(|value| self.prune_value(self.shape(*item), value));
+                for value in list {
+                    self.change(self.shape(*item), value, change);
+                }
             }
             _ => {}
         }

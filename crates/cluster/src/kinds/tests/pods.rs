@@ -422,3 +422,19 @@ fn the_quality_of_service_of_a_pod_is_fixed_and_conditions_are_unique() {
         ],
     );
 }
+
+#[test]
+fn the_same_amount_in_another_spelling_is_no_change() {
+    let mut old = pod();
+    set_defaults(resource("Pod"), &mut old);
+    let resources = &old["spec"]["containers"][0]["resources"];
+    assert_eq!(
+        *resources,
+        json!({
+            "requests": {"cpu": "1", "example.com/gpu": "1"}, "limits": {"cpu": "2", "example.com/gpu": "1"},
+        })
+    );
+    let mut new = with(&old, "/spec/containers/0/resources/requests/cpu", json!("1000m"));
+    set_defaults(resource("Pod"), &mut new);
+    assert_eq!(lines(validate_update(resource("Pod"), &old, &new)), [""; 0]);
+}
