@@ -1,8 +1,9 @@
 //! Making objects.
 
 use super::path::Target;
+use super::update::invalid;
 use super::{ApiServer, WriteOptions, metadata, rules};
-use crate::error::{ApiError, Cause, CauseReason};
+use crate::error::ApiError;
 use crate::kinds;
 use crate::registry::StatusRule;
 use crate::store::{Change, Commit, CommitError, Guard, Key, Object, rfc3339_seconds};
@@ -37,15 +38,7 @@ impl ApiServer {
         rules::set_initial_status(resource, &mut object);
 
         let prefix = metadata::text(&object, "generateName").to_owned();
-        let generated = metadata::text(&object, "name").is_empty();
-        if generated && prefix.is_empty() {
-            let cause = Cause {
-                reason: CauseReason::Required,
-                field: "metadata.name".to_owned(),
-                message: "Required value: name or generateName is required".to_owned(),
-            };
-            return Err(ApiError::invalid(resource, "", vec![cause]));
-        }
+        let generated = metadata::text(&object, "name").is_empty() && !prefix.is_empty();
         for _ in 0..ATTEMPTS_MAX {
             if generated {
                 let name = self.generated_name(&prefix);
@@ -55,7 +48,7 @@ impl ApiServer {
             let guard = self.namespace_guard(target, &name)?;
             let causes = kinds::validate_create(resource, &object);
             if !causes.is_empty() {
-                return Err(ApiError::invalid(resource, &name, causes));
+                return Err(invalid(target, &name, causes));
             }
             let key = Key::new(&target.namespace, &name);
             match self.insert(target, key, object.clone(), guard, options) {

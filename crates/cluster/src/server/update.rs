@@ -100,10 +100,9 @@ fn next_object(target: &Target, stored: &Object, mut candidate: Value) -> Result
         keep(old, &mut candidate, "status");
     }
     kinds::set_defaults(resource, &mut candidate);
-    let mut causes = forbidden_finalizers(old, &candidate);
-    causes.extend(kinds::validate_update(resource, old, &candidate));
+    let causes = kinds::validate_update(resource, old, &candidate);
     if !causes.is_empty() {
-        return Err(ApiError::invalid(resource, &stored.key().name, causes));
+        return Err(invalid(target, &stored.key().name, causes));
     }
     if rules::has_generation(resource) && spec_differs(old, &candidate) {
         metadata::set(&mut candidate, "generation", json!(metadata::generation(old) + 1));
@@ -125,9 +124,15 @@ fn next_status(target: &Target, stored: &Object, mut candidate: Value) -> Result
     }
     let causes = kinds::validate_status(resource, stored.value(), &new);
     if !causes.is_empty() {
-        return Err(ApiError::invalid(resource, &stored.key().name, causes));
+        return Err(invalid(target, &stored.key().name, causes));
     }
     Ok(new)
+}
+
+/// 422 that names fields as the version of the client does.
+pub(super) fn invalid(target: &Target, name: &str, causes: Vec<Cause>) -> ApiError {
+    let causes = kinds::causes_in_version(target.version, causes);
+    ApiError::invalid(target.id.resource(), name, causes)
 }
 
 /// The object in a request must be the stored one: same name, same identity, and same version if it says so.
@@ -223,23 +228,4 @@ fn spec_differs(old: &Value, new: &Value) -> bool {
     fields
         .into_iter()
         .any(|f| !matches!(f.as_str(), "metadata" | "status") && old.get(f) != new.get(f))
-}
-
-/// Nobody may add a reason to wait to an object that is going.
-fn forbidden_finalizers(old: &Value, new: &Value) -> Vec<Cause> {
-    if !metadata::is_terminating(old) {
-        return Vec::new();
-    }
-    let known: BTreeSet<&str> = metadata::finalizers(old).collect();
-    let added: Vec<&str> = metadata::finalizers(new).filter(|f| !known.contains(f)).collect();
-    if added.is_empty() {
-        return Vec::new();
-    }
-    vec![Cause {
-        reason: CauseReason::Forbidden,
-        field: "metadata.finalizers".to_owned(),
-        message: format!(
-            "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers {added:?}"
-        ),
-    }]
 }

@@ -4,6 +4,10 @@
 #![allow(clippy::unwrap_used)]
 
 mod basics;
+mod binding;
+mod bodies;
+mod client;
 mod deletion;
 mod harness;
+mod hostile;
 mod watch;
