@@ -100,7 +100,8 @@ fn next_object(target: &Target, stored: &Object, mut candidate: Value) -> Result
         keep(old, &mut candidate, "status");
     }
     kinds::set_defaults(resource, &mut candidate);
-    let causes = kinds::validate_update(resource, old, &candidate);
+    let mut causes = forbidden_finalizers(old, &candidate);
+    causes.extend(kinds::validate_update(resource, old, &candidate));
     if !causes.is_empty() {
         return Err(invalid(target, &stored.key().name, causes));
     }
@@ -228,4 +229,24 @@ fn spec_differs(old: &Value, new: &Value) -> bool {
     fields
         .into_iter()
         .any(|f| !matches!(f.as_str(), "metadata" | "status") && old.get(f) != new.get(f))
+}
+
+/// Nobody may add a reason to wait to an object that is going.
+fn forbidden_finalizers(old: &Value, new: &Value) -> Vec<Cause> {
+    if !metadata::is_terminating(old) {
+        return Vec::new();
+    }
+    let known: BTreeSet<&str> = metadata::finalizers(old).collect();
+    let added: Vec<&str> = metadata::finalizers(new).filter(|f| !known.contains(f)).collect();
+    if added.is_empty() {
+        return Vec::new();
+    }
+    let message = format!(
+        "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers {added:?}"
+    );
+    vec![Cause {
+        reason: CauseReason::Forbidden,
+        field: "metadata.finalizers".to_owned(),
+        message,
+    }]
 }
