@@ -1,2 +1,82 @@
 //! The `tutti` command.
-fn main() {}
+
+mod console;
+mod demo;
+mod kubeconfig_path;
+mod logs;
+mod observer;
+mod scheduler;
+mod signals;
+mod up;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// A workload-aware scheduler for Kubernetes: a workload starts together or not at all.
+#[derive(Debug, Parser)]
+#[command(name = "tutti", version, propagate_version = true)]
+struct Cli {
+    #[command(flatten)]
+    logs: logs::LogArgs,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Up(up::UpArgs),
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let cli = Cli::parse();
+    logs::init(&cli.logs);
+    let result = match cli.command {
+        Command::Up(args) => up::run(args).await,
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            console::complain(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn arguments_out_of_range_are_refused_with_the_range() {
+        for (wrong, range) in [
+            (["--nodes", "20001"], "20000"),
+            (["--nodes", "-1"], "-1"),
+            (["--nodes", "many"], "many"),
+            (["--gpus", "1025"], "1024"),
+            (["--port", "65536"], "65535"),
+            (["--log-level", "loud"], "loud"),
+        ] {
+            let error = Cli::try_parse_from(["tutti", "up", wrong[0], wrong[1]])
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains(range), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_demo_does_not_mix_with_options_that_change_its_story() {
+        for other in [&["--nodes", "5"][..], &["--gpus", "1"], &["--no-scheduler"]] {
+            let arguments = [&["tutti", "up", "--demo"], other].concat();
+            assert!(Cli::try_parse_from(&arguments).is_err(), "{arguments:?}");
+        }
+        assert!(Cli::try_parse_from(["tutti", "up", "--exit-after-demo"]).is_err());
+        assert!(Cli::try_parse_from(["tutti", "up", "--demo", "--exit-after-demo", "--port", "0"]).is_ok());
+    }
+}

@@ -2,6 +2,7 @@
 //!
 //! It is for trying, developing and testing. Production is a real Kubernetes.
 
+pub mod cluster;
 pub mod discovery;
 pub mod error;
 pub mod kinds;

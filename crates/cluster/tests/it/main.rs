@@ -7,6 +7,7 @@ mod basics;
 mod binding;
 mod bodies;
 mod client;
+mod cluster;
 mod deletion;
 mod harness;
 mod hostile;

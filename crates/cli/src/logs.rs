@@ -1,0 +1,83 @@
+//! Logs go to standard error, so that standard output stays readable.
+
+use clap::{ArgAction, Args, ValueEnum};
+use tracing_subscriber::EnvFilter;
+
+/// What to log, and how.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Logs")]
+pub(crate) struct LogArgs {
+    /// What to log: off, error, warn, info, debug, trace, or a filter such as `warn,tutti_cluster=debug`.
+    #[arg(long, global = true, value_name = "LEVEL", default_value = "warn", value_parser = filter)]
+    log_level: String,
+    /// Log more: -v is info, -vv is debug, -vvv is trace. Overrides --log-level.
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    verbose: u8,
+    /// One line of text or one JSON object for each entry.
+    #[arg(long, global = true, value_name = "FORMAT", default_value = "text")]
+    log_format: Format,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+impl LogArgs {
+    fn filter(&self) -> &str {
+        match self.verbose {
+            0 => &self.log_level,
+            // Clients log every request at these levels; that would hide everything else.
+            1 => "info",
+            2 => "debug,h2=info,hyper_util=info,rustls=info,tower=info",
+            _ => "trace,h2=debug,hyper_util=debug,rustls=debug",
+        }
+    }
+}
+
+/// Checks a filter, so that a wrong one is refused together with all other wrong arguments.
+fn filter(text: &str) -> Result<String, String> {
+    let wrong = |word: &str| {
+        format!("{word:?} is none of off, error, warn, info, debug, trace, and no filter like target=level")
+    };
+    // A bare word that is no level would be taken for the name of a target and silently log nothing.
+    let levels = ["off", "error", "warn", "info", "debug", "trace"];
+    for part in text.split(',') {
+        let is_level = levels.iter().any(|level| part.eq_ignore_ascii_case(level));
+        if !is_level && !part.contains(['=', '[']) {
+            return Err(wrong(part));
+        }
+    }
+    EnvFilter::try_new(text)
+        .map(|_| text.to_owned())
+        .map_err(|_| wrong(text))
+}
+
+/// Starts logging. Called once; a second call changes nothing.
+pub(crate) fn init(args: &LogArgs) {
+    // The filter was checked when arguments were parsed; falling back is for the compiler.
+    let filter = EnvFilter::try_new(args.filter()).unwrap_or_else(|_| EnvFilter::new("warn"));
+    let logs = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    let _ = match args.log_format {
+        Format::Text => logs.try_init(),
+        Format::Json => logs.json().try_init(),
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_and_filters_are_accepted_and_typos_are_not() {
+        for good in ["off", "warn", "DEBUG", "warn,tutti_cluster=debug", "tutti=trace"] {
+            assert!(filter(good).is_ok(), "{good}");
+        }
+        for wrong in ["loud", "", "warn,loud", "tutti=loud"] {
+            assert!(filter(wrong).is_err(), "{wrong}");
+        }
+    }
+}

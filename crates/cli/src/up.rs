@@ -1,0 +1,174 @@
+//! `tutti up`: an embedded cluster with simulated nodes and the scheduler, until somebody ends it.
+
+use crate::console::{Console, Style, count, shell_word};
+use crate::{demo, kubeconfig_path, signals};
+use anyhow::Context as _;
+use clap::Args;
+use std::path::PathBuf;
+use tutti_cluster::cluster::{Cluster, ClusterOptions};
+use tutti_cluster::kubeconfig;
+use tutti_cluster::listener::Port;
+
+/// Start a cluster to try Tutti on: a Kubernetes API server, simulated nodes and the scheduler, in one process.
+///
+/// Nothing is installed and nothing stays: the cluster lives in memory and ends with Ctrl-C. Pods do not run
+/// any program; their nodes only say so. Nodes that you create without a kubelet of their own are simulated too.
+#[derive(Debug, Args)]
+pub(crate) struct UpArgs {
+    /// Simulated nodes to start with, 0 to 20000.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=20000))]
+    nodes: u32,
+    /// GPUs of each of these nodes, 0 to 1024.
+    #[arg(long, value_name = "G", default_value_t = 8, value_parser = clap::value_parser!(u32).range(0..=1024))]
+    gpus: u32,
+    /// Port of the API server on this machine's loopback address; 0 takes any free one. Without this option it is
+    /// 6443, or any free one if that is taken.
+    #[arg(long, value_name = "P")]
+    port: Option<u16>,
+    /// File to write the kubeconfig to; it is removed at the end. Default: `tutti/kubeconfig` in $XDG_STATE_HOME or
+    /// ~/.local/state (`tutti/kubeconfig-PORT` if the port is not 6443). ~/.kube/config is never touched.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Do not run the scheduler: pods stay pending until you bind them or run a scheduler of your own.
+    #[arg(long)]
+    no_scheduler: bool,
+    /// Tell a story of two gangs on a small cluster of its own, then stay up.
+    #[arg(long, conflicts_with_all = ["nodes", "gpus", "no_scheduler"])]
+    demo: bool,
+    /// End after the demo.
+    #[arg(long, requires = "demo")]
+    exit_after_demo: bool,
+}
+
+impl UpArgs {
+    fn cluster(&self) -> ClusterOptions {
+        let (nodes, gpus_per_node) = if self.demo {
+            (demo::NODES, demo::GPUS)
+        } else {
+            (self.nodes, self.gpus)
+        };
+        ClusterOptions {
+            port: self.port.map_or(Port::Preferred, Port::Exactly),
+            nodes,
+            gpus_per_node,
+            ..ClusterOptions::default()
+        }
+    }
+}
+
+/// Runs until Ctrl-C or SIGTERM.
+pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        args.no_scheduler,
+        "the scheduler is not part of this build yet; use --no-scheduler"
+    );
+    let options = args.cluster();
+    let (nodes, gpus) = (options.nodes, options.gpus());
+    let cluster = Cluster::start(options).await?;
+    let up = Up {
+        args,
+        console: Console::new(),
+        cluster,
+        nodes,
+        gpus,
+    };
+    let result = up.live().await;
+    up.cluster.shutdown().await;
+    result
+}
+
+struct Up {
+    args: UpArgs,
+    console: Console,
+    cluster: Cluster,
+    nodes: u32,
+    gpus: u64,
+}
+
+impl Up {
+    async fn live(&self) -> anyhow::Result<()> {
+        let path = match &self.args.kubeconfig {
+            Some(path) => kubeconfig_path::absolute(path)?,
+            None => kubeconfig_path::default(self.cluster.address().port())?,
+        };
+        let shown = path.display().to_string();
+        let _file = KubeconfigFile::write(path, self.cluster.kubeconfig())?;
+        tokio::select! {
+            signal = signals::end_asked() => signal.context("cannot wait for Ctrl-C"),
+            result = self.talk(&shown) => result,
+        }
+    }
+
+    /// Says what there is, and stays.
+    async fn talk(&self, kubeconfig: &str) -> anyhow::Result<()> {
+        self.say_what_runs();
+        if self.args.demo {
+            self.console.line("");
+            demo::tell(&self.cluster, self.console).await?;
+            if self.args.exit_after_demo {
+                return Ok(());
+            }
+        }
+        self.say_what_to_try(kubeconfig);
+        std::future::pending().await
+    }
+
+    fn say_what_runs(&self) {
+        let nodes = count(self.nodes.into(), "simulated node");
+        let gpus = count(self.gpus, "GPU");
+        self.console.line(&format!(
+            "{} is up: {nodes}, {gpus}",
+            self.console.paint(Style::Strong, "tutti")
+        ));
+        self.console
+            .line(&format!("  API server  {}", self.cluster.url()));
+        let scheduler = if self.args.no_scheduler {
+            "none (--no-scheduler)".to_owned()
+        } else {
+            format!("serves the names {}", crate::scheduler::NAMES.join(" and "))
+        };
+        self.console.line(&format!("  scheduler   {scheduler}"));
+    }
+
+    fn say_what_to_try(&self, kubeconfig: &str) {
+        let gang = if self.args.demo { "gang-4" } else { "gang-8" };
+        let export = format!("export KUBECONFIG={}", shell_word(kubeconfig));
+        self.console.line("");
+        self.console.line("In another terminal:");
+        self.console
+            .line(&format!("  {}", self.console.paint(Style::Strong, &export)));
+        for command in [
+            "kubectl get nodes".to_owned(),
+            format!("kubectl apply -f examples/{gang}.yaml"),
+            "kubectl get podgroups,pods -o wide".to_owned(),
+            format!("kubectl describe podgroup {gang}"),
+        ] {
+            self.console.line(&format!("  {command}"));
+        }
+        self.console.line("");
+        self.console
+            .line(&self.console.paint(Style::Faint, "Ctrl-C ends it."));
+    }
+}
+
+/// The kubeconfig on the disk, for as long as the cluster lives.
+struct KubeconfigFile {
+    path: PathBuf,
+    text: String,
+}
+
+impl KubeconfigFile {
+    fn write(path: PathBuf, text: &str) -> anyhow::Result<Self> {
+        kubeconfig::write(&path, text)?;
+        Ok(Self {
+            path,
+            text: text.to_owned(),
+        })
+    }
+}
+
+impl Drop for KubeconfigFile {
+    fn drop(&mut self) {
+        kubeconfig::remove_if_unchanged(&self.path, &self.text);
+    }
+}
