@@ -157,7 +157,7 @@ mod tests {
     use crate::condition::ConditionStatus;
     use serde_json::{Value, json};
 
-    fn read(spec: Value) -> GroupReading {
+    fn read(spec: &Value) -> GroupReading {
         let view: PodGroupView = serde_json::from_value(json!({
             "metadata": {"name": "g", "namespace": "a", "uid": "u", "generation": 3},
             "spec": spec,
@@ -195,7 +195,7 @@ mod tests {
             ),
             (json!({"schedulingPolicy": {"basic": {}}}), Policy::Basic, None),
         ] {
-            let reading = read(spec);
+            let reading = read(&spec);
             assert_eq!(reading.errors, []);
             let group = reading.group.unwrap();
             assert_eq!(
@@ -232,7 +232,7 @@ mod tests {
                 "pod group a/g: spec.schedulingPolicy.gang: want an object, found a list",
             ),
         ] {
-            let reading = read(spec);
+            let reading = read(&spec);
             assert_eq!(reading.errors[0].to_string(), error);
             assert_eq!(reading.group, None);
         }

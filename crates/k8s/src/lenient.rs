@@ -107,21 +107,15 @@ impl<'de> Deserialize<'de> for Amount {
 }
 
 /// A field that may be absent or of the wrong shape.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Lenient<T> {
     /// Not there, or null.
+    #[default]
     Absent,
     /// Read.
     Read(T),
     /// There, but not what it should be.
     Wrong(Box<str>),
-}
-
-// Derived, it would ask for `T: Default`.
-impl<T> Default for Lenient<T> {
-    fn default() -> Self {
-        Self::Absent
-    }
 }
 
 impl<T> Lenient<T> {

@@ -133,7 +133,7 @@ mod tests {
     use serde_json::{Value, json};
     use tutti_model::Effect;
 
-    fn node(spec: Value, allocatable: Value) -> NodeReading {
+    fn node(spec: &Value, allocatable: &Value) -> NodeReading {
         let view: NodeView = serde_json::from_value(json!({
             "metadata": {"name": "n1", "uid": "u", "labels": {"zone": "a"}},
             "spec": spec,
@@ -146,8 +146,8 @@ mod tests {
     #[test]
     fn a_node_is_read_with_all_that_scheduling_needs() {
         let reading = node(
-            json!({"unschedulable": false, "taints": [{"key": "gpu", "effect": "NoSchedule"}]}),
-            json!({"cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": "8"}),
+            &json!({"unschedulable": false, "taints": [{"key": "gpu", "effect": "NoSchedule"}]}),
+            &json!({"cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": "8"}),
         );
         assert_eq!(reading.errors, []);
         let node = reading.node;
@@ -161,14 +161,14 @@ mod tests {
     #[test]
     fn a_node_that_is_not_understood_takes_nothing_new() {
         let reading = node(
-            json!({"taints": [{"key": "x", "effect": "Sometimes"}]}),
-            json!({"cpu": "8"}),
+            &json!({"taints": [{"key": "x", "effect": "Sometimes"}]}),
+            &json!({"cpu": "8"}),
         );
         assert!(reading.node.unschedulable);
         assert_eq!(
             reading.errors[0].to_string(),
             "node n1: spec.taints[0].effect: \"Sometimes\" is not known"
         );
-        assert!(node(json!({}), json!({"cpu": "many"})).node.unschedulable);
+        assert!(node(&json!({}), &json!({"cpu": "many"})).node.unschedulable);
     }
 }

@@ -231,6 +231,7 @@ mod tests {
         serde_json::from_value(json).unwrap()
     }
 
+    #[expect(clippy::needless_pass_by_value)] // reads better in the calls
     fn pod(spec: Value, status: Value) -> PodReading {
         view(json!({
             "apiVersion": "v1", "kind": "Pod",

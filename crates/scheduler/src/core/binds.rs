@@ -1,0 +1,482 @@
+//! Bindings under way, one per pod, from the decision to the moment when everybody knows where the pod is.
+//!
+//! A binding can be repeated safely: a pod is bound once, and never to two nodes. So when an answer is lost the
+//! seat stays ours, and the same binding is sent again until the pod is seen somewhere.
+//!
+//! ```text
+//! Queued -> Sent -> bound
+//!             |-> refused: failed, unless an earlier try may still land
+//!             |-> disputed: Asking
+//!             `-> unknown: Pausing -> Asking -> bound | gone | failed
+//!                             ^          `-> not bound: Pausing -> Queued
+//!                             `----- no answer
+//! ```
+
+use super::message::{BindOutcome, Effect, Lookup};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use tutti_engine::Seat;
+use tutti_model::{ObjectKey, Text, Time};
+
+/// First pause after an unknown outcome; every further one is twice as long.
+const PAUSE_FIRST_MS: i64 = 200;
+/// Longest pause.
+const PAUSE_MAX_MS: i64 = 30_000;
+
+/// What may be under way at once.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Bindings.
+    pub(crate) binds: usize,
+    /// Looks at pods.
+    pub(crate) lookups: usize,
+    /// After this time a binding without an answer can no longer be written: the server has given it up.
+    pub(crate) settle_ms: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Send,
+    Ask,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Queued(Next),
+    UnderWay(Next),
+    Pausing(Time, Next),
+}
+
+#[derive(Debug, Clone)]
+struct Bind {
+    uid: Text,
+    node: Text,
+    stage: Stage,
+    /// When a try was last sent whose outcome is not known.
+    unknown_since: Option<Time>,
+    /// Pauses so far.
+    pauses: u32,
+    /// What was last heard, for messages.
+    why: Text,
+}
+
+/// How a binding ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The pod is on this node.
+    Bound {
+        /// Where it is.
+        node: Text,
+        /// Where it was to be.
+        wanted: Text,
+    },
+    /// It was certainly not bound and never will be by us.
+    Failed { node: Text, why: Text },
+    /// The pod is gone.
+    Gone,
+    /// Not ended: it is not known what happened.
+    Unknown { node: Text, why: Text },
+}
+
+/// All bindings under way.
+#[derive(Debug)]
+pub(crate) struct Binds {
+    limits: Limits,
+    by_pod: BTreeMap<ObjectKey, Bind>,
+    to_send: VecDeque<ObjectKey>,
+    to_ask: VecDeque<ObjectKey>,
+    paused: BTreeSet<(Time, ObjectKey)>,
+    sending: usize,
+    asking: usize,
+}
+
+impl Binds {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            by_pod: BTreeMap::new(),
+            to_send: VecDeque::new(),
+            to_ask: VecDeque::new(),
+            paused: BTreeSet::new(),
+            sending: 0,
+            asking: 0,
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_pod.is_empty()
+    }
+
+    pub(crate) fn contains(&self, pod: &ObjectKey) -> bool {
+        self.by_pod.contains_key(pod)
+    }
+
+    /// The node that a pod is on its way to.
+    pub(crate) fn node_of(&self, pod: &ObjectKey) -> Option<&Text> {
+        self.by_pod.get(pod).map(|bind| &bind.node)
+    }
+
+    /// True if bindings are to be sent or answered: everything else should make room for them.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.sending > 0 || !self.to_send.is_empty()
+    }
+
+    pub(crate) fn start(&mut self, seat: &Seat) {
+        self.forget(&seat.pod);
+        let bind = Bind {
+            uid: seat.uid.clone(),
+            node: seat.node.clone(),
+            stage: Stage::Queued(Next::Send),
+            unknown_since: None,
+            pauses: 0,
+            why: Text::from(""),
+        };
+        self.by_pod.insert(seat.pod.clone(), bind);
+        self.to_send.push_back(seat.pod.clone());
+    }
+
+    /// Ends a binding whose outcome was learned elsewhere. Gives where the pod was to go.
+    pub(crate) fn forget(&mut self, pod: &ObjectKey) -> Option<Text> {
+        let bind = self.by_pod.remove(pod)?;
+        // The answer of what is under way will still come, and gives its place in the window back. What is
+        // queued is skipped when its turn comes.
+        if let Stage::Pausing(until, _) = bind.stage {
+            self.paused.remove(&(until, pod.clone()));
+        }
+        Some(bind.node)
+    }
+
+    /// The next request that may go out.
+    pub(crate) fn next(&mut self) -> Option<Effect> {
+        if self.sending < self.limits.binds
+            && let Some((pod, bind)) = Self::take(&mut self.to_send, &mut self.by_pod, Next::Send)
+        {
+            self.sending += 1;
+            let (uid, node) = (bind.uid.clone(), bind.node.clone());
+            return Some(Effect::Bind(Seat { pod, uid, node }));
+        }
+        if self.asking < self.limits.lookups
+            && let Some((pod, bind)) = Self::take(&mut self.to_ask, &mut self.by_pod, Next::Ask)
+        {
+            self.asking += 1;
+            let uid = bind.uid.clone();
+            return Some(Effect::GetPod { pod, uid });
+        }
+        None
+    }
+
+    /// The first of a queue that is still waiting for its turn, which it has now.
+    fn take<'a>(
+        queue: &mut VecDeque<ObjectKey>,
+        by_pod: &'a mut BTreeMap<ObjectKey, Bind>,
+        what: Next,
+    ) -> Option<(ObjectKey, &'a Bind)> {
+        let is_next = |pod: &ObjectKey| by_pod.get(pod).is_some_and(|bind| bind.stage == Stage::Queued(what));
+        while let Some(pod) = queue.pop_front() {
+            if is_next(&pod) {
+                let bind = by_pod.get_mut(&pod)?;
+                bind.stage = Stage::UnderWay(what);
+                return Some((pod, bind));
+            }
+        }
+        None
+    }
+
+    /// A binding was answered.
+    pub(crate) fn bind_answered(
+        &mut self,
+        seat: &Seat,
+        outcome: BindOutcome,
+        now: Time,
+    ) -> Option<Verdict> {
+        self.sending = self.sending.saturating_sub(1);
+        let pod = &seat.pod;
+        if outcome == BindOutcome::Done {
+            // True whatever we believe by now: the pod with this identity is on that node for good.
+            return Some(self.bound(seat));
+        }
+        let bind = self.expecting(pod, &seat.uid, Next::Send)?;
+        match outcome {
+            BindOutcome::Done => None,
+            BindOutcome::Refused(why) => {
+                bind.why = why;
+                // A refusal of this try says nothing about an earlier one without an answer.
+                if bind.unknown_since.is_none() {
+                    return Some(self.failed(pod));
+                }
+                self.pause(pod, Next::Ask, now);
+                None
+            }
+            BindOutcome::Disputed => {
+                bind.stage = Stage::Queued(Next::Ask);
+                self.to_ask.push_back(pod.clone());
+                None
+            }
+            BindOutcome::Unknown(why) => {
+                let first = bind.unknown_since.is_none();
+                bind.unknown_since = Some(now);
+                bind.why = why.clone();
+                let node = bind.node.clone();
+                self.pause(pod, Next::Ask, now);
+                first.then_some(Verdict::Unknown { node, why })
+            }
+        }
+    }
+
+    /// A look at a pod was answered. `node_exists` says whether a binding to that node could still be written.
+    pub(crate) fn lookup_answered(
+        &mut self,
+        pod: &ObjectKey,
+        uid: &Text,
+        found: Lookup,
+        node_exists: impl Fn(&Text) -> bool,
+        now: Time,
+    ) -> Option<Verdict> {
+        self.asking = self.asking.saturating_sub(1);
+        let settle_ms = self.limits.settle_ms;
+        let bind = self.expecting(pod, uid, Next::Ask)?;
+        match found {
+            Lookup::Gone => {
+                self.forget(pod);
+                Some(Verdict::Gone)
+            }
+            Lookup::Found { uid: found, .. } if found != *uid => {
+                self.forget(pod);
+                Some(Verdict::Gone)
+            }
+            Lookup::Found { node: Some(node), .. } => Some(self.bound(&Seat {
+                pod: pod.clone(),
+                uid: uid.clone(),
+                node,
+            })),
+            Lookup::Found { node: None, .. } => {
+                let settled = bind
+                    .unknown_since
+                    .is_none_or(|since| now.0.saturating_sub(since.0) >= settle_ms);
+                if settled {
+                    return Some(self.failed(pod));
+                }
+                // The lost try may still land on our node. Sent again, the binding ends the doubt; on a node
+                // that is gone only time does.
+                let next = if node_exists(&bind.node) { Next::Send } else { Next::Ask };
+                self.pause(pod, next, now);
+                None
+            }
+            Lookup::Unknown(why) => {
+                bind.why = why;
+                self.pause(pod, Next::Ask, now);
+                None
+            }
+        }
+    }
+
+    /// Ends the pauses that are over.
+    pub(crate) fn tick(&mut self, now: Time) {
+        while let Some((until, pod)) = self.paused.first().cloned() {
+            if until > now {
+                return;
+            }
+            self.paused.pop_first();
+            let Some(bind) = self.by_pod.get_mut(&pod) else {
+                continue;
+            };
+            let Stage::Pausing(_, next) = bind.stage else {
+                continue;
+            };
+            bind.stage = Stage::Queued(next);
+            match next {
+                Next::Send => self.to_send.push_back(pod),
+                Next::Ask => self.to_ask.push_back(pod),
+            }
+        }
+    }
+
+    /// When the first pause ends.
+    pub(crate) fn wake_at(&self) -> Option<Time> {
+        self.paused.first().map(|(until, _)| *until)
+    }
+
+    fn expecting(&mut self, pod: &ObjectKey, uid: &Text, what: Next) -> Option<&mut Bind> {
+        let bind = self.by_pod.get_mut(pod)?;
+        (bind.uid == *uid && bind.stage == Stage::UnderWay(what)).then_some(bind)
+    }
+
+    fn bound(&mut self, seat: &Seat) -> Verdict {
+        let same = self.by_pod.get(&seat.pod).is_some_and(|bind| bind.uid == seat.uid);
+        let wanted = same.then(|| self.forget(&seat.pod)).flatten();
+        Verdict::Bound {
+            node: seat.node.clone(),
+            wanted: wanted.unwrap_or_else(|| seat.node.clone()),
+        }
+    }
+
+    fn failed(&mut self, pod: &ObjectKey) -> Verdict {
+        match self.by_pod.remove(pod) {
+            Some(bind) => Verdict::Failed {
+                node: bind.node,
+                why: bind.why,
+            },
+            None => Verdict::Gone,
+        }
+    }
+
+    fn pause(&mut self, pod: &ObjectKey, next: Next, now: Time) {
+        let Some(bind) = self.by_pod.get_mut(pod) else {
+            return;
+        };
+        let pause = PAUSE_FIRST_MS.saturating_mul(1 << bind.pauses.min(16)).min(PAUSE_MAX_MS);
+        bind.pauses = bind.pauses.saturating_add(1);
+        let until = Time(now.0.saturating_add(pause));
+        bind.stage = Stage::Pausing(until, next);
+        self.paused.insert((until, pod.clone()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Time(1_000_000);
+
+    fn limits() -> Limits {
+        Limits {
+            binds: 2,
+            lookups: 1,
+            settle_ms: 90_000,
+        }
+    }
+
+    fn key(name: &str) -> ObjectKey {
+        ObjectKey::new("a", name)
+    }
+
+    fn uid(name: &str) -> Text {
+        Text::from(format!("uid-{name}"))
+    }
+
+    fn started(names: &[&str]) -> Binds {
+        let mut binds = Binds::new(limits());
+        for name in names {
+            binds.start(&Seat {
+                pod: key(name),
+                uid: uid(name),
+                node: "n".into(),
+            });
+        }
+        binds
+    }
+
+    fn sent(binds: &mut Binds) -> Vec<String> {
+        std::iter::from_fn(|| binds.next())
+            .map(|effect| match effect {
+                Effect::Bind(seat) => format!("bind {} {}", seat.pod.name, seat.node),
+                Effect::GetPod { pod, .. } => format!("get {}", pod.name),
+                other => panic!("{other:?}"),
+            })
+            .collect()
+    }
+
+    fn answer(binds: &mut Binds, name: &str, outcome: BindOutcome) -> Option<Verdict> {
+        let seat = Seat {
+            pod: key(name),
+            uid: uid(name),
+            node: "n".into(),
+        };
+        binds.bind_answered(&seat, outcome, NOW)
+    }
+
+    fn looked(binds: &mut Binds, name: &str, node: Option<&str>, now: Time) -> Option<Verdict> {
+        let found = Lookup::Found {
+            uid: uid(name),
+            node: node.map(Text::from),
+        };
+        binds.lookup_answered(&key(name), &uid(name), found, |_| true, now)
+    }
+
+    fn bound(node: &str) -> Option<Verdict> {
+        Some(Verdict::Bound {
+            node: node.into(),
+            wanted: "n".into(),
+        })
+    }
+
+    #[test]
+    fn a_window_bounds_what_is_under_way() {
+        let mut binds = started(&["a", "b", "c"]);
+        assert_eq!(sent(&mut binds), ["bind a n", "bind b n"]);
+        assert_eq!(answer(&mut binds, "a", BindOutcome::Done), bound("n"));
+        assert_eq!(sent(&mut binds), ["bind c n"]);
+        assert!(binds.is_busy());
+    }
+
+    #[test]
+    fn a_dispute_is_settled_by_a_look() {
+        for (node, verdict) in [(Some("n"), bound("n")), (Some("m"), bound("m"))] {
+            let mut binds = started(&["a"]);
+            sent(&mut binds);
+            assert_eq!(answer(&mut binds, "a", BindOutcome::Disputed), None);
+            assert_eq!(sent(&mut binds), ["get a"]);
+            assert_eq!(looked(&mut binds, "a", node, NOW), verdict);
+            assert!(binds.is_empty());
+        }
+        let mut binds = started(&["a"]);
+        sent(&mut binds);
+        answer(&mut binds, "a", BindOutcome::Disputed);
+        sent(&mut binds);
+        let verdict = looked(&mut binds, "a", None, NOW);
+        assert!(matches!(verdict, Some(Verdict::Failed { .. })), "{verdict:?}");
+    }
+
+    #[test]
+    fn a_lost_answer_keeps_the_seat_until_the_pod_is_seen() {
+        let mut binds = started(&["a"]);
+        sent(&mut binds);
+        let unknown = || BindOutcome::Unknown("timed out".into());
+        assert!(matches!(answer(&mut binds, "a", unknown()), Some(Verdict::Unknown { .. })));
+        assert_eq!(sent(&mut binds), Vec::<String>::new(), "it waits before it asks");
+        let mut now = binds.wake_at().unwrap();
+        binds.tick(now);
+        assert_eq!(sent(&mut binds), ["get a"]);
+        assert_eq!(looked(&mut binds, "a", None, now), None, "not seen is not failed");
+        now = binds.wake_at().unwrap();
+        binds.tick(now);
+        assert_eq!(sent(&mut binds), ["bind a n"], "the same binding again");
+        // The repeated try is refused, but the first may still land.
+        assert_eq!(answer(&mut binds, "a", BindOutcome::Refused("no".into())), None);
+        now = Time(NOW.0 + 90_000);
+        binds.tick(now);
+        assert_eq!(sent(&mut binds), ["get a"]);
+        let verdict = looked(&mut binds, "a", None, now);
+        assert!(matches!(verdict, Some(Verdict::Failed { .. })), "{verdict:?}");
+    }
+
+    #[test]
+    fn pauses_grow_to_a_limit() {
+        let mut binds = started(&["a"]);
+        sent(&mut binds);
+        answer(&mut binds, "a", BindOutcome::Unknown("lost".into()));
+        let mut last = NOW;
+        let mut pauses = Vec::new();
+        for _ in 0..20 {
+            let now = binds.wake_at().unwrap();
+            pauses.push(now.0 - last.0);
+            last = now;
+            binds.tick(now);
+            assert_eq!(sent(&mut binds), ["get a"]);
+            binds.lookup_answered(&key("a"), &uid("a"), Lookup::Unknown("lost".into()), |_| true, now);
+        }
+        assert_eq!((pauses[0], pauses[1], pauses[19]), (200, 400, PAUSE_MAX_MS));
+    }
+
+    #[test]
+    fn late_answers_of_forgotten_bindings_only_free_the_window() {
+        let mut binds = started(&["a", "b", "c"]);
+        sent(&mut binds);
+        assert_eq!(binds.forget(&key("a")).as_deref(), Some("n"));
+        assert_eq!(sent(&mut binds), Vec::<String>::new());
+        assert_eq!(answer(&mut binds, "a", BindOutcome::Refused("no".into())), None);
+        assert_eq!(sent(&mut binds), ["bind c n"]);
+        binds.forget(&key("c"));
+        binds.forget(&key("b"));
+        assert!(binds.is_empty());
+    }
+}

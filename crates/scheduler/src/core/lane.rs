@@ -1,0 +1,278 @@
+//! A queue of writes of equal worth: latest wins per object, bounded, retried a few times, and paced.
+
+use std::collections::{BTreeMap, BTreeSet};
+use tutti_model::Time;
+
+/// How often one write is tried.
+const TRIES_MAX: u32 = 5;
+/// Pause before the second try; every further one is twice as long.
+const RETRY_FIRST_MS: i64 = 500;
+
+#[derive(Debug, Clone)]
+struct Item<V> {
+    value: V,
+    not_before: Time,
+    place: u64,
+    tries: u32,
+}
+
+/// What became of a failed write.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum AfterFailure {
+    /// It is tried again, or something newer is written in its place.
+    Again,
+    /// It was given up.
+    GivenUp,
+}
+
+/// The queue.
+#[derive(Debug)]
+pub(crate) struct Lane<K, V> {
+    waiting: BTreeMap<K, Item<V>>,
+    order: BTreeSet<(Time, u64, K)>,
+    under_way: BTreeMap<K, Item<V>>,
+    places: u64,
+    length_max: usize,
+    dropped: u64,
+    overflowing: bool,
+}
+
+impl<K: Ord + Clone, V: Clone> Lane<K, V> {
+    pub(crate) fn new(length_max: usize) -> Self {
+        Self {
+            waiting: BTreeMap::new(),
+            order: BTreeSet::new(),
+            under_way: BTreeMap::new(),
+            places: 0,
+            length_max,
+            dropped: 0,
+            overflowing: false,
+        }
+    }
+
+    /// Queues a write, or replaces the waiting one of its key, which keeps its turn so that a value that
+    /// changes all the time is written nevertheless. Gives the number dropped so far if the queue has just
+    /// become full.
+    pub(crate) fn put(&mut self, key: K, value: V, not_before: Time) -> Option<u64> {
+        if let Some(item) = self.waiting.get_mut(&key) {
+            item.value = value;
+            if not_before < item.not_before {
+                self.order.remove(&(item.not_before, item.place, key.clone()));
+                item.not_before = not_before;
+                self.order.insert((not_before, item.place, key));
+            }
+            return None;
+        }
+        if self.waiting.len() >= self.length_max {
+            self.dropped += 1;
+            let first = !self.overflowing;
+            self.overflowing = true;
+            return first.then_some(self.dropped);
+        }
+        self.places += 1;
+        let item = Item {
+            value,
+            not_before,
+            place: self.places,
+            tries: 0,
+        };
+        self.enqueue(key, item);
+        None
+    }
+
+    /// The waiting write of a key.
+    pub(crate) fn waiting_mut(&mut self, key: &K) -> Option<&mut V> {
+        self.waiting.get_mut(key).map(|item| &mut item.value)
+    }
+
+    /// Takes a waiting write back.
+    pub(crate) fn cancel(&mut self, key: &K) {
+        if let Some(item) = self.waiting.remove(key) {
+            self.order.remove(&(item.not_before, item.place, key.clone()));
+        }
+    }
+
+    /// The next write that is due, if fewer than `window` are under way.
+    pub(crate) fn next(&mut self, window: usize, now: Time) -> Option<(K, V)> {
+        if self.under_way.len() >= window {
+            return None;
+        }
+        // Looks past at most as many as are under way.
+        let entry = self
+            .order
+            .iter()
+            .take_while(|(due, _, _)| *due <= now)
+            .find(|(_, _, key)| !self.under_way.contains_key(key))?
+            .clone();
+        self.order.remove(&entry);
+        let (_, _, key) = entry;
+        let item = self.waiting.remove(&key)?;
+        self.overflowing &= !self.waiting.is_empty();
+        let value = item.value.clone();
+        self.under_way.insert(key.clone(), item);
+        Some((key, value))
+    }
+
+    /// A write ended well, or for good.
+    pub(crate) fn done(&mut self, key: &K) -> Option<V> {
+        self.under_way.remove(key).map(|item| item.value)
+    }
+
+    /// A write failed and may be tried again.
+    pub(crate) fn failed(&mut self, key: &K, now: Time) -> AfterFailure {
+        let Some(mut item) = self.under_way.remove(key) else {
+            return AfterFailure::Again;
+        };
+        if self.waiting.contains_key(key) {
+            return AfterFailure::Again;
+        }
+        item.tries += 1;
+        if item.tries >= TRIES_MAX {
+            return AfterFailure::GivenUp;
+        }
+        let pause = RETRY_FIRST_MS << (item.tries - 1);
+        item.not_before = Time(now.0.saturating_add(pause));
+        self.enqueue(key.clone(), item);
+        AfterFailure::Again
+    }
+
+    /// When the next write is due; `None` if none waits that could go out.
+    pub(crate) fn due(&self) -> Option<Time> {
+        self.order
+            .iter()
+            .find(|(_, _, key)| !self.under_way.contains_key(key))
+            .map(|(due, _, _)| *due)
+    }
+
+    /// True if nothing waits or is under way.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.under_way.is_empty()
+    }
+
+    /// How many are under way.
+    pub(crate) fn under_way(&self) -> usize {
+        self.under_way.len()
+    }
+
+    fn enqueue(&mut self, key: K, item: Item<V>) {
+        self.order.insert((item.not_before, item.place, key.clone()));
+        self.waiting.insert(key, item);
+    }
+}
+
+/// Lets so many pass per second, and as many at once after a quiet time.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    per_second: i64,
+    thousandths: i64,
+    filled: Time,
+}
+
+impl Pace {
+    pub(crate) fn new(per_second: u32) -> Self {
+        let per_second = i64::from(per_second);
+        Self {
+            per_second,
+            thousandths: per_second * 1000,
+            filled: Time(i64::MIN),
+        }
+    }
+
+    /// Takes one token if there is one.
+    pub(crate) fn take(&mut self, now: Time) -> bool {
+        self.fill(now);
+        let passes = self.thousandths >= 1000;
+        if passes {
+            self.thousandths -= 1000;
+        }
+        passes
+    }
+
+    /// When there will be a token.
+    pub(crate) fn ready_at(&self, now: Time) -> Time {
+        let missing = (1000 - self.thousandths).max(0);
+        Time(now.0.saturating_add((missing + self.per_second - 1) / self.per_second))
+    }
+
+    fn fill(&mut self, now: Time) {
+        let elapsed = now.0.saturating_sub(self.filled.0).clamp(0, 1000);
+        self.thousandths = (self.thousandths + elapsed * self.per_second).min(self.per_second * 1000);
+        self.filled = self.filled.max(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Time(1_000_000);
+
+    fn drain(lane: &mut Lane<&'static str, i32>, window: usize, now: Time) -> Vec<(&'static str, i32)> {
+        std::iter::from_fn(|| lane.next(window, now)).collect()
+    }
+
+    #[test]
+    fn the_latest_value_is_written_in_the_turn_of_the_first() {
+        let mut lane = Lane::new(10);
+        lane.put("a", 1, NOW);
+        lane.put("b", 2, NOW);
+        lane.put("a", 3, NOW.plus_seconds(9));
+        assert_eq!(drain(&mut lane, 9, NOW), [("a", 3), ("b", 2)]);
+    }
+
+    #[test]
+    fn one_write_per_key_is_under_way() {
+        let mut lane = Lane::new(10);
+        lane.put("a", 1, NOW);
+        assert_eq!(drain(&mut lane, 9, NOW), [("a", 1)]);
+        lane.put("a", 2, NOW);
+        lane.put("b", 3, NOW);
+        assert_eq!(drain(&mut lane, 9, NOW), [("b", 3)]);
+        assert_eq!(lane.due(), None);
+        lane.done(&"a");
+        assert_eq!(drain(&mut lane, 9, NOW), [("a", 2)]);
+    }
+
+    #[test]
+    fn a_failed_write_is_tried_again_a_few_times_unless_a_newer_one_waits() {
+        let mut lane = Lane::new(10);
+        lane.put("a", 1, NOW);
+        let mut now = NOW;
+        for _ in 1..TRIES_MAX {
+            assert_eq!(drain(&mut lane, 9, now), [("a", 1)]);
+            assert_eq!(lane.failed(&"a", now), AfterFailure::Again);
+            now = lane.due().unwrap();
+        }
+        assert_eq!(drain(&mut lane, 9, now), [("a", 1)]);
+        assert_eq!(lane.failed(&"a", now), AfterFailure::GivenUp);
+        assert!(lane.is_empty());
+
+        lane.put("a", 1, now);
+        drain(&mut lane, 9, now);
+        lane.put("a", 2, now);
+        lane.failed(&"a", now);
+        assert_eq!(drain(&mut lane, 9, now), [("a", 2)]);
+    }
+
+    #[test]
+    fn a_full_queue_drops_and_says_so_once() {
+        let mut lane = Lane::new(1);
+        assert_eq!(lane.put("a", 1, NOW), None);
+        assert_eq!(lane.put("b", 1, NOW), Some(1));
+        assert_eq!(lane.put("c", 1, NOW), None);
+        assert_eq!(lane.put("a", 2, NOW), None, "a replacement needs no room");
+        drain(&mut lane, 9, NOW);
+        lane.put("d", 1, NOW);
+        assert_eq!(lane.put("e", 1, NOW), Some(3), "a new episode is told again");
+    }
+
+    #[test]
+    fn pace_lets_a_burst_and_then_a_rate_pass() {
+        let mut pace = Pace::new(10);
+        assert_eq!((0..20).filter(|_| pace.take(NOW)).count(), 10);
+        assert_eq!(pace.ready_at(NOW), Time(NOW.0 + 100));
+        assert!(!pace.take(Time(NOW.0 + 99)));
+        assert!(pace.take(Time(NOW.0 + 101)));
+        assert!(!pace.take(Time(NOW.0 - 5000)), "a clock that goes back gives nothing");
+    }
+}

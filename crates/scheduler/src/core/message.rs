@@ -1,0 +1,236 @@
+//! What goes into the core and what comes out of it.
+
+use tutti_engine::{Seat, UnitKey};
+use tutti_k8s::request::EventNote;
+use tutti_k8s::{Condition, GroupReading, NodeReading, ObjectError, ObjectKind, PodReading};
+use tutti_model::{ObjectKey, Text};
+
+/// Something that happened.
+#[derive(Debug, Clone)]
+pub enum Input {
+    /// A list of all objects of a kind begins: the first one, or one after a watch broke.
+    ListStarted(ObjectKind),
+    /// The list is complete. What was known and is not in it has vanished meanwhile.
+    ListDone(ObjectKind),
+    /// A pod was seen.
+    PodSet(Box<PodReading>),
+    /// A pod is gone.
+    PodGone(ObjectKey),
+    /// A node was seen.
+    NodeSet(Box<NodeReading>),
+    /// A node is gone.
+    NodeGone(Text),
+    /// A pod group was seen.
+    GroupSet(Box<GroupReading>),
+    /// A pod group is gone.
+    GroupGone(ObjectKey),
+    /// A request was answered, or will not be. Every request has exactly one answer.
+    Answer(Answer),
+    /// Time has passed.
+    Tick,
+    /// Decide nothing any more; finish what was begun.
+    Stop,
+}
+
+/// How a request ended.
+#[derive(Debug, Clone)]
+pub enum Answer {
+    /// Of [`Effect::Bind`].
+    Bind {
+        /// Who was to go where.
+        seat: Seat,
+        /// How it ended.
+        outcome: BindOutcome,
+    },
+    /// Of [`Effect::GetPod`].
+    Pod {
+        /// The pod that was asked for.
+        pod: ObjectKey,
+        /// The identity that was asked for.
+        uid: Text,
+        /// What was found.
+        found: Lookup,
+    },
+    /// Of [`Effect::PatchGroupCondition`], [`Effect::PatchPodCondition`] or [`Effect::EmitEvent`].
+    Write {
+        /// Which write.
+        key: WriteKey,
+        /// How it ended.
+        outcome: WriteOutcome,
+    },
+}
+
+/// How a binding ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BindOutcome {
+    /// It was written.
+    Done,
+    /// It was certainly not written.
+    Refused(Text),
+    /// The pod is not as we believe: gone, another one, or bound already. A look at it tells.
+    Disputed,
+    /// Nobody knows whether it was or will be written.
+    Unknown(Text),
+}
+
+/// What a look at a pod found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lookup {
+    /// There is a pod of that name.
+    Found {
+        /// Its identity.
+        uid: Text,
+        /// Where it is.
+        node: Option<Text>,
+    },
+    /// There is none.
+    Gone,
+    /// No answer.
+    Unknown(Text),
+}
+
+/// How any other write ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WriteOutcome {
+    /// It was written.
+    Done,
+    /// It was not, and trying again is useless: the object is gone or the request is not allowed.
+    Rejected(Text),
+    /// It may be written if it is tried again.
+    Failed(Text),
+}
+
+/// Names a write of less worth than a binding. There is at most one of a key under way.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WriteKey {
+    /// The condition of a group.
+    Group(ObjectKey),
+    /// The condition of a pod.
+    Pod(ObjectKey),
+    /// An event.
+    Event(EventKey),
+}
+
+/// Events of equal key become one while they wait to be written.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EventKey {
+    /// Identity of the object.
+    pub uid: Text,
+    /// Reason.
+    pub reason: Text,
+}
+
+/// Something to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Put a pod on a node.
+    Bind(Seat),
+    /// Look where a pod is.
+    GetPod {
+        /// The pod.
+        pod: ObjectKey,
+        /// The identity that is expected.
+        uid: Text,
+    },
+    /// Set a condition of a pod group.
+    PatchGroupCondition {
+        /// The group.
+        group: ObjectKey,
+        /// Its identity.
+        uid: Text,
+        /// The condition.
+        condition: Box<Condition>,
+    },
+    /// Set a condition of a pod, if it is still at this version.
+    PatchPodCondition {
+        /// The pod.
+        pod: ObjectKey,
+        /// Its identity.
+        uid: Text,
+        /// The version that was decided on.
+        version: Text,
+        /// The condition.
+        condition: Box<Condition>,
+    },
+    /// Write an event.
+    EmitEvent(Box<EventNote>),
+    /// Tell whoever reads the logs. Needs no answer.
+    Report(Fact),
+}
+
+/// Something worth a line in the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fact {
+    /// All lists are in; decisions begin.
+    Synced {
+        /// Pods.
+        pods: usize,
+        /// Nodes.
+        nodes: usize,
+        /// Groups.
+        groups: usize,
+    },
+    /// A unit was placed, and its bindings go out.
+    Placed {
+        /// Which unit.
+        unit: UnitKey,
+        /// How many pods.
+        pods: usize,
+        /// On how many nodes.
+        nodes: usize,
+        /// Members that got no seat.
+        left_out: usize,
+    },
+    /// A unit cannot start.
+    Waiting {
+        /// Which unit.
+        unit: UnitKey,
+        /// Why.
+        message: Text,
+        /// True if the unit is merely not complete yet.
+        gathering: bool,
+    },
+    /// A binding did certainly not happen.
+    BindFailed {
+        /// The pod.
+        pod: ObjectKey,
+        /// Where it was to go.
+        node: Text,
+        /// Why not.
+        why: Text,
+    },
+    /// It is not known whether a binding happened; the seat stays taken until it is.
+    BindUnknown {
+        /// The pod.
+        pod: ObjectKey,
+        /// Where it was to go.
+        node: Text,
+        /// What is known.
+        why: Text,
+    },
+    /// Somebody else bound the pod to another node.
+    BoundElsewhere {
+        /// The pod.
+        pod: ObjectKey,
+        /// Where we wanted it.
+        wanted: Text,
+        /// Where it is.
+        found: Text,
+    },
+    /// An object was not understood.
+    BadObject(ObjectError),
+    /// A condition or event was given up after its last try.
+    WriteGivenUp {
+        /// Which write.
+        key: WriteKey,
+        /// Why.
+        why: Text,
+    },
+    /// A queue of writes is full; told once until it has drained.
+    WritesDropped {
+        /// What is dropped.
+        what: &'static str,
+        /// How many since the start.
+        total: u64,
+    },
+}
