@@ -5,7 +5,7 @@ use crate::error::{ObjectError, ObjectKind};
 use crate::lenient::{Lenient, Shape, Shaped};
 use crate::view::{Kind, Names, View};
 use kube::api::ApiResource;
-use kube::core::NamespaceResourceScope;
+use kube::core::DynamicResourceScope;
 use std::num::NonZeroU32;
 use tutti_model::{Group, ModelError, ObjectKey, Policy, Text};
 
@@ -21,7 +21,7 @@ impl Kind for PodGroupKind {
     type Status = PodGroupStatusView;
     // The version is known only once the cluster was asked.
     type Dynamic = ApiResource;
-    type Scope = NamespaceResourceScope;
+    type Scope = DynamicResourceScope;
 
     fn names(resource: &ApiResource) -> Names<'_> {
         Names {

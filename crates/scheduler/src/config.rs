@@ -66,7 +66,12 @@ impl Config {
                     format!("{name:?} is no name: want up to 253 of a-z, 0-9, '-' and '.'"),
                 );
             }
-            if self.scheduler_names.iter().take(index).any(|earlier| earlier == name) {
+            if self
+                .scheduler_names
+                .iter()
+                .take(index)
+                .any(|earlier| earlier == name)
+            {
                 return wrong("scheduler_names", format!("{name:?} is there twice"));
             }
         }
@@ -87,7 +92,10 @@ impl Config {
             ("shutdown_grace", self.shutdown_grace),
         ] {
             if value.is_zero() || value > DURATION_MAX {
-                return wrong(field, format!("want more than 0 s and at most {} s", DURATION_MAX.as_secs()));
+                return wrong(
+                    field,
+                    format!("want more than 0 s and at most {} s", DURATION_MAX.as_secs()),
+                );
             }
         }
         Ok(())
@@ -99,7 +107,11 @@ impl Config {
 
     pub(crate) fn engine(&self) -> tutti_engine::Config {
         tutti_engine::Config {
-            scheduler_names: self.scheduler_names.iter().map(|name| Text::from(name.as_str())).collect(),
+            scheduler_names: self
+                .scheduler_names
+                .iter()
+                .map(|name| Text::from(name.as_str()))
+                .collect(),
             ..tutti_engine::Config::default()
         }
     }
@@ -108,7 +120,9 @@ impl Config {
 fn is_scheduler_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 253
-        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.')
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.')
 }
 
 #[cfg(test)]

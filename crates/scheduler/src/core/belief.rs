@@ -8,7 +8,7 @@ use tutti_model::{Text, Time};
 pub(crate) struct Belief {
     seen: Option<Condition>,
     written: Option<Condition>,
-    written_at: Option<Time>,
+    sent_at: Option<Time>,
 }
 
 /// A condition to be, without what follows from the past.
@@ -67,19 +67,23 @@ impl Belief {
 
     /// When this condition may be written: at once if it is of another kind than the last, not too often if
     /// only its message changes.
-    pub(crate) fn not_before(&self, condition: &Condition, now: Time, interval_s: i64) -> Time {
+    pub(crate) fn not_before(&self, condition: &Condition, due: Time, interval_s: i64) -> Time {
         let current = self.written.as_ref().or(self.seen.as_ref());
         let same = current.is_some_and(|c| c.status == condition.status && c.reason == condition.reason);
-        match self.written_at {
-            Some(at) if same => at.plus_seconds(interval_s).max(now),
-            _ => now,
+        match self.sent_at {
+            Some(at) if same => at.plus_seconds(interval_s).max(due),
+            _ => due,
         }
     }
 
     /// A write of this condition was queued.
-    pub(crate) fn write(&mut self, condition: Condition, at: Time) {
+    pub(crate) fn write(&mut self, condition: Condition) {
         self.written = Some(condition);
-        self.written_at = Some(at);
+    }
+
+    /// A write went out.
+    pub(crate) fn sent(&mut self, now: Time) {
+        self.sent_at = Some(now);
     }
 }
 
@@ -103,7 +107,7 @@ mod tests {
     fn the_same_is_not_written_twice_even_if_the_watch_is_behind() {
         let mut belief = Belief::default();
         let first = belief.next(&wanted(ConditionStatus::False, "a"), NOW).unwrap();
-        belief.write(first.clone(), NOW);
+        belief.write(first.clone());
         belief.see(None);
         assert_eq!(belief.next(&wanted(ConditionStatus::False, "a"), NOW), None);
         belief.see(Some(first));
@@ -127,7 +131,8 @@ mod tests {
         let mut belief = Belief::default();
         let first = belief.next(&wanted(ConditionStatus::False, "a"), NOW).unwrap();
         assert_eq!(belief.not_before(&first, NOW, 5), NOW);
-        belief.write(first, NOW);
+        belief.write(first);
+        belief.sent(NOW);
         let second = belief.next(&wanted(ConditionStatus::False, "b"), NOW).unwrap();
         assert_eq!(belief.not_before(&second, NOW, 5), NOW.plus_seconds(5));
         let good = belief.next(&wanted(ConditionStatus::True, ""), NOW).unwrap();

@@ -110,11 +110,6 @@ impl Binds {
         self.by_pod.contains_key(pod)
     }
 
-    /// The node that a pod is on its way to.
-    pub(crate) fn node_of(&self, pod: &ObjectKey) -> Option<&Text> {
-        self.by_pod.get(pod).map(|bind| &bind.node)
-    }
-
     /// True if bindings are to be sent or answered: everything else should make room for them.
     pub(crate) fn is_busy(&self) -> bool {
         self.sending > 0 || !self.to_send.is_empty()
@@ -170,7 +165,11 @@ impl Binds {
         by_pod: &'a mut BTreeMap<ObjectKey, Bind>,
         what: Next,
     ) -> Option<(ObjectKey, &'a Bind)> {
-        let is_next = |pod: &ObjectKey| by_pod.get(pod).is_some_and(|bind| bind.stage == Stage::Queued(what));
+        let is_next = |pod: &ObjectKey| {
+            by_pod
+                .get(pod)
+                .is_some_and(|bind| bind.stage == Stage::Queued(what))
+        };
         while let Some(pod) = queue.pop_front() {
             if is_next(&pod) {
                 let bind = by_pod.get_mut(&pod)?;
@@ -182,12 +181,7 @@ impl Binds {
     }
 
     /// A binding was answered.
-    pub(crate) fn bind_answered(
-        &mut self,
-        seat: &Seat,
-        outcome: BindOutcome,
-        now: Time,
-    ) -> Option<Verdict> {
+    pub(crate) fn bind_answered(&mut self, seat: &Seat, outcome: BindOutcome, now: Time) -> Option<Verdict> {
         self.sending = self.sending.saturating_sub(1);
         let pod = &seat.pod;
         if outcome == BindOutcome::Done {
@@ -206,7 +200,8 @@ impl Binds {
                 self.pause(pod, Next::Ask, now);
                 None
             }
-            BindOutcome::Disputed => {
+            BindOutcome::Disputed(why) => {
+                bind.why = why;
                 bind.stage = Stage::Queued(Next::Ask);
                 self.to_ask.push_back(pod.clone());
                 None
@@ -257,7 +252,11 @@ impl Binds {
                 }
                 // The lost try may still land on our node. Sent again, the binding ends the doubt; on a node
                 // that is gone only time does.
-                let next = if node_exists(&bind.node) { Next::Send } else { Next::Ask };
+                let next = if node_exists(&bind.node) {
+                    Next::Send
+                } else {
+                    Next::Ask
+                };
                 self.pause(pod, next, now);
                 None
             }
@@ -301,7 +300,10 @@ impl Binds {
     }
 
     fn bound(&mut self, seat: &Seat) -> Verdict {
-        let same = self.by_pod.get(&seat.pod).is_some_and(|bind| bind.uid == seat.uid);
+        let same = self
+            .by_pod
+            .get(&seat.pod)
+            .is_some_and(|bind| bind.uid == seat.uid);
         let wanted = same.then(|| self.forget(&seat.pod)).flatten();
         Verdict::Bound {
             node: seat.node.clone(),
@@ -323,7 +325,9 @@ impl Binds {
         let Some(bind) = self.by_pod.get_mut(pod) else {
             return;
         };
-        let pause = PAUSE_FIRST_MS.saturating_mul(1 << bind.pauses.min(16)).min(PAUSE_MAX_MS);
+        let pause = PAUSE_FIRST_MS
+            .saturating_mul(1 << bind.pauses.min(16))
+            .min(PAUSE_MAX_MS);
         bind.pauses = bind.pauses.saturating_add(1);
         let until = Time(now.0.saturating_add(pause));
         bind.stage = Stage::Pausing(until, next);
@@ -413,14 +417,17 @@ mod tests {
         for (node, verdict) in [(Some("n"), bound("n")), (Some("m"), bound("m"))] {
             let mut binds = started(&["a"]);
             sent(&mut binds);
-            assert_eq!(answer(&mut binds, "a", BindOutcome::Disputed), None);
+            assert_eq!(
+                answer(&mut binds, "a", BindOutcome::Disputed("bound".into())),
+                None
+            );
             assert_eq!(sent(&mut binds), ["get a"]);
             assert_eq!(looked(&mut binds, "a", node, NOW), verdict);
             assert!(binds.is_empty());
         }
         let mut binds = started(&["a"]);
         sent(&mut binds);
-        answer(&mut binds, "a", BindOutcome::Disputed);
+        answer(&mut binds, "a", BindOutcome::Disputed("bound".into()));
         sent(&mut binds);
         let verdict = looked(&mut binds, "a", None, NOW);
         assert!(matches!(verdict, Some(Verdict::Failed { .. })), "{verdict:?}");
@@ -431,7 +438,10 @@ mod tests {
         let mut binds = started(&["a"]);
         sent(&mut binds);
         let unknown = || BindOutcome::Unknown("timed out".into());
-        assert!(matches!(answer(&mut binds, "a", unknown()), Some(Verdict::Unknown { .. })));
+        assert!(matches!(
+            answer(&mut binds, "a", unknown()),
+            Some(Verdict::Unknown { .. })
+        ));
         assert_eq!(sent(&mut binds), Vec::<String>::new(), "it waits before it asks");
         let mut now = binds.wake_at().unwrap();
         binds.tick(now);
@@ -462,7 +472,13 @@ mod tests {
             last = now;
             binds.tick(now);
             assert_eq!(sent(&mut binds), ["get a"]);
-            binds.lookup_answered(&key("a"), &uid("a"), Lookup::Unknown("lost".into()), |_| true, now);
+            binds.lookup_answered(
+                &key("a"),
+                &uid("a"),
+                Lookup::Unknown("lost".into()),
+                |_| true,
+                now,
+            );
         }
         assert_eq!((pauses[0], pauses[1], pauses[19]), (200, 400, PAUSE_MAX_MS));
     }

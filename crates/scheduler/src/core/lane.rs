@@ -81,14 +81,23 @@ impl<K: Ord + Clone, V: Clone> Lane<K, V> {
     }
 
     /// The waiting write of a key.
-    pub(crate) fn waiting_mut(&mut self, key: &K) -> Option<&mut V> {
-        self.waiting.get_mut(key).map(|item| &mut item.value)
+    pub(crate) fn waiting(&self, key: &K) -> Option<&V> {
+        self.waiting.get(key).map(|item| &item.value)
     }
 
-    /// Takes a waiting write back.
-    pub(crate) fn cancel(&mut self, key: &K) {
-        if let Some(item) = self.waiting.remove(key) {
-            self.order.remove(&(item.not_before, item.place, key.clone()));
+    /// Takes a waiting write back. True if there was one.
+    pub(crate) fn cancel(&mut self, key: &K) -> bool {
+        let Some(item) = self.waiting.remove(key) else {
+            return false;
+        };
+        self.order.remove(&(item.not_before, item.place, key.clone()));
+        true
+    }
+
+    /// Takes a waiting write back unless it is still right.
+    pub(crate) fn cancel_unless(&mut self, key: &K, right: impl Fn(&V) -> bool) {
+        if self.waiting.get(key).is_some_and(|item| !right(&item.value)) {
+            self.cancel(key);
         }
     }
 
@@ -191,7 +200,10 @@ impl Pace {
     /// When there will be a token.
     pub(crate) fn ready_at(&self, now: Time) -> Time {
         let missing = (1000 - self.thousandths).max(0);
-        Time(now.0.saturating_add((missing + self.per_second - 1) / self.per_second))
+        Time(
+            now.0
+                .saturating_add((missing + self.per_second - 1) / self.per_second),
+        )
     }
 
     fn fill(&mut self, now: Time) {
@@ -273,6 +285,9 @@ mod tests {
         assert_eq!(pace.ready_at(NOW), Time(NOW.0 + 100));
         assert!(!pace.take(Time(NOW.0 + 99)));
         assert!(pace.take(Time(NOW.0 + 101)));
-        assert!(!pace.take(Time(NOW.0 - 5000)), "a clock that goes back gives nothing");
+        assert!(
+            !pace.take(Time(NOW.0 - 5000)),
+            "a clock that goes back gives nothing"
+        );
     }
 }

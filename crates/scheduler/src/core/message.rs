@@ -68,7 +68,7 @@ pub enum BindOutcome {
     /// It was certainly not written.
     Refused(Text),
     /// The pod is not as we believe: gone, another one, or bound already. A look at it tells.
-    Disputed,
+    Disputed(Text),
     /// Nobody knows whether it was or will be written.
     Unknown(Text),
 }

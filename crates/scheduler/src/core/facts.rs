@@ -1,0 +1,246 @@
+//! What watches tell.
+//!
+//! Watches of different kinds are not ordered among each other, and each may be behind. Two things are never
+//! unlearned: that a pod is on a node, and which pod it is.
+
+use super::message::Fact;
+use super::{Belief, Core, KnownGroup, KnownNode, KnownPod};
+use std::collections::BTreeSet;
+use tutti_engine::Event;
+use tutti_k8s::{ConditionStatus, GroupReading, NodeReading, ObjectError, ObjectKind, PodReading};
+use tutti_model::{ObjectKey, Text, Time};
+
+impl Core {
+    pub(super) fn list_started(&mut self, kind: ObjectKind) {
+        self.listing.insert(kind, BTreeSet::new());
+    }
+
+    /// What was known and is not in the list has vanished while nobody watched.
+    pub(super) fn list_done(&mut self, kind: ObjectKind, now: Time) {
+        let listed = self.listing.remove(&kind).unwrap_or_default();
+        match kind {
+            ObjectKind::Pod => {
+                for key in vanished(self.pods.keys(), &listed) {
+                    self.pod_gone(&key, now);
+                }
+            }
+            ObjectKind::Node => {
+                let known: Vec<ObjectKey> = self.nodes.keys().map(node_key).collect();
+                for key in vanished(known.iter(), &listed) {
+                    self.node_gone(&key.name, now);
+                }
+            }
+            ObjectKind::PodGroup => {
+                for key in vanished(self.groups.keys(), &listed) {
+                    self.group_gone(&key, now);
+                }
+            }
+        }
+        self.unlisted.remove(&kind);
+        if self.unlisted.is_empty() && !self.synced {
+            self.synced = true;
+            let (pods, nodes, groups) = (self.pods.len(), self.nodes.len(), self.groups.len());
+            self.report(Fact::Synced { pods, nodes, groups });
+        }
+    }
+
+    /// Takes in a pod.
+    ///
+    /// A pod that was not understood is never placed. If it has a node already it is counted with what could be
+    /// read of it: leaving it out would call its whole room free.
+    pub(super) fn pod_set(&mut self, reading: PodReading, now: Time) {
+        let PodReading {
+            mut pod,
+            version,
+            scheduled,
+            errors,
+        } = reading;
+        let key = pod.key.clone();
+        if !self.can_be_named(&key, &errors) {
+            return;
+        }
+        self.listed(ObjectKind::Pod, &key);
+        if self.pods.get(&key).is_some_and(|known| known.uid != pod.uid) {
+            self.pod_gone(&key, now);
+        }
+        let ours = self.config.serves(&pod.scheduler_name);
+        let known = self.pods.entry(key.clone()).or_insert_with(|| KnownPod {
+            uid: pod.uid.clone(),
+            version: version.clone(),
+            node: None,
+            unbound: None,
+            told: false,
+            scheduled: None,
+            complained_at: None,
+            reported: None,
+        });
+        known.version = version.clone();
+        let newly_bound = known.node.is_none() && pod.node.is_some();
+        match (&known.node, &pod.node) {
+            (None, Some(node)) => known.node = Some(node.clone()),
+            // A picture of the pod from before it was bound.
+            (Some(node), None) => pod.node = Some(node.clone()),
+            _ => {}
+        }
+        if ours && pod.node.is_none() {
+            known.scheduled.get_or_insert_default().see(scheduled);
+        } else {
+            known.scheduled = None;
+        }
+        let broken = !errors.is_empty();
+        let placeable = !broken && ours && pod.node.is_none();
+        known.unbound = placeable.then(|| Box::new(pod.clone()));
+        let report = broken && known.reported.as_ref() != Some(&version);
+        if report {
+            known.reported = Some(version);
+        }
+        if broken && pod.node.is_none() {
+            // On its way to a node it stays as it was decided on, until the outcome is known.
+            if known.told && !self.binds.contains(&key) {
+                known.told = false;
+                self.tell(Event::PodGone(key.clone()), now);
+            }
+        } else {
+            known.told = true;
+            self.tell(Event::PodSet(Box::new(pod.clone())), now);
+        }
+        if report {
+            self.bad_pod(&pod, ours, errors, now);
+        }
+        if newly_bound && let Some(node) = pod.node {
+            self.pod_has_node(&key, &node, now);
+        }
+    }
+
+    pub(super) fn pod_gone(&mut self, key: &ObjectKey, now: Time) {
+        let Some(known) = self.pods.remove(key) else {
+            return;
+        };
+        self.binds.forget(key);
+        self.pod_writes.cancel(key);
+        self.withdraw_complaint(&known.uid);
+        if known.told {
+            self.tell(Event::PodGone(key.clone()), now);
+        }
+    }
+
+    pub(super) fn node_set(&mut self, reading: NodeReading, now: Time) {
+        let NodeReading {
+            node,
+            uid,
+            version,
+            errors,
+        } = reading;
+        let key = node_key(&node.name);
+        if !self.can_be_named(&key, &errors) {
+            return;
+        }
+        self.listed(ObjectKind::Node, &key);
+        let known = self.nodes.entry(node.name.clone()).or_insert_with(|| KnownNode {
+            uid: uid.clone(),
+            reported: None,
+        });
+        known.uid = uid.clone();
+        let report = !errors.is_empty() && known.reported.as_ref() != Some(&version);
+        if report {
+            known.reported = Some(version);
+        }
+        self.tell(Event::NodeSet(Box::new(node)), now);
+        if report {
+            self.bad_node(&key, uid, errors, now);
+        }
+    }
+
+    pub(super) fn node_gone(&mut self, name: &Text, now: Time) {
+        if self.nodes.remove(name).is_some() {
+            self.tell(Event::NodeGone(name.clone()), now);
+        }
+    }
+
+    /// Takes in a group. One that was not understood counts as not being there: its members wait, because a
+    /// guess at its minimum could start a gang in parts.
+    pub(super) fn group_set(&mut self, reading: GroupReading, now: Time) {
+        let GroupReading {
+            key,
+            uid,
+            generation,
+            version,
+            group,
+            scheduled,
+            errors,
+        } = reading;
+        if !self.can_be_named(&key, &errors) {
+            return;
+        }
+        self.listed(ObjectKind::PodGroup, &key);
+        if self.groups.get(&key).is_some_and(|known| known.uid != uid) {
+            self.group_gone(&key, now);
+        }
+        let new = !self.groups.contains_key(&key);
+        let known = self.groups.entry(key.clone()).or_insert_with(|| KnownGroup {
+            uid: uid.clone(),
+            generation,
+            scheduled: Belief::default(),
+            complained_at: None,
+            reported: None,
+        });
+        let changed = new || known.generation != generation;
+        known.generation = generation;
+        known.scheduled.see(scheduled);
+        if known.scheduled.holds() {
+            // Somebody else has started it; what waits to be written is out of date.
+            self.group_writes
+                .cancel_unless(&key, |(_, condition)| condition.status == ConditionStatus::True);
+        }
+        let report = !errors.is_empty() && known.reported.as_ref() != Some(&version);
+        if report {
+            known.reported = Some(version);
+        }
+        match group {
+            Some(group) => {
+                self.tell(Event::GroupSet(Box::new(group)), now);
+                if changed {
+                    self.repeat_refusal(&key, now);
+                }
+            }
+            None => self.tell(Event::GroupGone(key.clone()), now),
+        }
+        if report {
+            self.bad_group(&key, errors, now);
+        }
+    }
+
+    pub(super) fn group_gone(&mut self, key: &ObjectKey, now: Time) {
+        let Some(known) = self.groups.remove(key) else {
+            return;
+        };
+        self.group_writes.cancel(key);
+        self.withdraw_complaint(&known.uid);
+        self.tell(Event::GroupGone(key.clone()), now);
+    }
+
+    /// An object without a name cannot be kept; it can only be talked about.
+    fn can_be_named(&mut self, key: &ObjectKey, errors: &[ObjectError]) -> bool {
+        if !key.name.is_empty() {
+            return true;
+        }
+        for error in errors.iter().take(1) {
+            self.report(Fact::BadObject(error.clone()));
+        }
+        false
+    }
+
+    fn listed(&mut self, kind: ObjectKind, key: &ObjectKey) {
+        if let Some(seen) = self.listing.get_mut(&kind) {
+            seen.insert(key.clone());
+        }
+    }
+}
+
+fn node_key(name: &Text) -> ObjectKey {
+    ObjectKey::new("", name.clone())
+}
+
+fn vanished<'a>(known: impl Iterator<Item = &'a ObjectKey>, listed: &BTreeSet<ObjectKey>) -> Vec<ObjectKey> {
+    known.filter(|key| !listed.contains(key)).cloned().collect()
+}

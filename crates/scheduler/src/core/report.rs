@@ -1,0 +1,376 @@
+//! What people are told: conditions and events.
+
+use super::message::{EventKey, Fact};
+use super::{Core, Wanted};
+use std::collections::BTreeSet;
+use tutti_engine::{Placement, Refusal, UnitKey, Waiting};
+use tutti_k8s::pod::POD_SCHEDULED;
+use tutti_k8s::request::{EventNote, Regarding, Severity};
+use tutti_k8s::{ConditionStatus, ObjectError};
+use tutti_model::{ObjectKey, Pod, Text, Time};
+
+/// Reasons, as users know them.
+const SCHEDULED: &str = "Scheduled";
+const FAILED_SCHEDULING: &str = "FailedScheduling";
+const UNSCHEDULABLE: &str = "Unschedulable";
+const SCHEDULER_ERROR: &str = "SchedulerError";
+/// Reason of events on objects that were not understood.
+const NOT_UNDERSTOOD: &str = "NotUnderstood";
+
+/// A unit that is not complete yet mostly will be in a moment; nobody needs to hear of it before this time.
+const GATHERING_SECONDS: i64 = 2;
+/// Least time between two messages on one group, and on one pod, that differ in words only.
+const GROUP_INTERVAL_SECONDS: i64 = 1;
+const POD_INTERVAL_SECONDS: i64 = 10;
+/// Least time between two events on one object that say that it waits.
+const COMPLAINT_INTERVAL_SECONDS: i64 = 10;
+
+impl Core {
+    /// Sends a unit on its way: all bindings at once, and the group is told.
+    pub(super) fn placed(&mut self, placement: &Placement, now: Time) {
+        let nodes: BTreeSet<&Text> = placement.seats.iter().map(|seat| &seat.node).collect();
+        self.report(Fact::Placed {
+            unit: placement.unit.clone(),
+            pods: placement.seats.len(),
+            nodes: nodes.len(),
+            left_out: placement.left_out.len(),
+        });
+        for seat in &placement.seats {
+            self.binds.start(seat);
+            if self.pod_writes.cancel(&seat.pod)
+                && let Some(belief) = self
+                    .pods
+                    .get_mut(&seat.pod)
+                    .and_then(|known| known.scheduled.as_mut())
+            {
+                belief.give_up();
+            }
+            self.withdraw_complaint(&seat.uid);
+        }
+        let UnitKey::Group(key) = &placement.unit else {
+            return;
+        };
+        self.waiting.remove(key);
+        let count = |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
+        let (members, nodes) = (count(placement.seats.len(), "member"), count(nodes.len(), "node"));
+        let message = Text::from(format!("{members} placed on {nodes}"));
+        self.set_group_condition(key, ConditionStatus::True, SCHEDULED, message.clone(), now, now);
+        if let Some(regarding) = self.about_group(key) {
+            self.withdraw_complaint(&regarding.uid);
+            self.emit(regarding, Severity::Normal, SCHEDULED, message, now, now);
+        }
+    }
+
+    /// A unit cannot start: the group and its members are told why.
+    pub(super) fn refused(&mut self, waiting: &Waiting, now: Time) {
+        let sentence = Text::from(waiting.refusal.to_string());
+        let gathering = matches!(
+            waiting.refusal,
+            Refusal::GroupMissing { .. } | Refusal::TooFewMembers { .. }
+        );
+        let reason = match waiting.refusal {
+            Refusal::Contradiction(_) => SCHEDULER_ERROR,
+            _ => UNSCHEDULABLE,
+        };
+        self.report(Fact::Waiting {
+            unit: waiting.unit.clone(),
+            message: sentence.clone(),
+            gathering,
+        });
+        let due = if gathering {
+            now.plus_seconds(GATHERING_SECONDS)
+        } else {
+            now
+        };
+        let message = match &waiting.unit {
+            UnitKey::Group(key) => {
+                self.group_refused(key, &waiting.refusal, reason, &sentence, due, now);
+                Text::from(format!("pod group {}: {sentence}", key.name))
+            }
+            UnitKey::Pod(_) => sentence,
+        };
+        for pod in &waiting.members {
+            self.set_pod_condition(pod, reason, &message, due, now);
+        }
+    }
+
+    fn group_refused(
+        &mut self,
+        key: &ObjectKey,
+        refusal: &Refusal,
+        reason: &'static str,
+        sentence: &Text,
+        due: Time,
+        now: Time,
+    ) {
+        if matches!(refusal, Refusal::GroupMissing { .. }) {
+            self.waiting.remove(key);
+            return;
+        }
+        self.waiting.insert(key.clone(), (reason, sentence.clone()));
+        self.set_group_condition(key, ConditionStatus::False, reason, sentence.clone(), due, now);
+        let Some(regarding) = self.about_group(key) else {
+            return;
+        };
+        let complained_at = self.groups.get(key).and_then(|known| known.complained_at);
+        let due = next_complaint(complained_at, due);
+        self.emit(
+            regarding,
+            Severity::Warning,
+            FAILED_SCHEDULING,
+            sentence.clone(),
+            due,
+            now,
+        );
+    }
+
+    /// A group was changed or made anew while it waits; its condition must speak of this one.
+    pub(super) fn repeat_refusal(&mut self, key: &ObjectKey, now: Time) {
+        if let Some((reason, message)) = self.waiting.get(key).cloned() {
+            self.set_group_condition(key, ConditionStatus::False, reason, message, now, now);
+        }
+    }
+
+    /// Queues the condition of a group unless it says so already. True is final.
+    fn set_group_condition(
+        &mut self,
+        key: &ObjectKey,
+        status: ConditionStatus,
+        reason: &'static str,
+        message: Text,
+        due: Time,
+        now: Time,
+    ) {
+        let kind = Text::from(self.capabilities.group_condition);
+        let Some(known) = self.groups.get_mut(key) else {
+            return;
+        };
+        if known.scheduled.holds() {
+            return;
+        }
+        let wanted = Wanted {
+            kind,
+            status,
+            reason,
+            message,
+            observed_generation: known.generation,
+        };
+        let Some(condition) = known.scheduled.next(&wanted, now) else {
+            return;
+        };
+        let due = known
+            .scheduled
+            .not_before(&condition, due, GROUP_INTERVAL_SECONDS);
+        known.scheduled.write(condition.clone());
+        let uid = known.uid.clone();
+        if let Some(total) = self.group_writes.put(key.clone(), (uid, condition), due) {
+            let what = "conditions of pod groups";
+            self.report(Fact::WritesDropped { what, total });
+        }
+    }
+
+    /// Queues the condition of a pod that waits, and an event that says the same, unless it says so already.
+    fn set_pod_condition(
+        &mut self,
+        key: &ObjectKey,
+        reason: &'static str,
+        message: &Text,
+        due: Time,
+        now: Time,
+    ) {
+        let Some(known) = self.pods.get_mut(key).filter(|known| known.node.is_none()) else {
+            return;
+        };
+        let wanted = Wanted {
+            kind: POD_SCHEDULED.into(),
+            status: ConditionStatus::False,
+            reason,
+            message: message.clone(),
+            observed_generation: 0,
+        };
+        let belief = known.scheduled.get_or_insert_default();
+        let Some(condition) = belief.next(&wanted, now) else {
+            return;
+        };
+        let write_due = belief.not_before(&condition, due, POD_INTERVAL_SECONDS);
+        belief.write(condition.clone());
+        let uid = known.uid.clone();
+        let event_due = next_complaint(known.complained_at, due);
+        if let Some(total) = self
+            .pod_writes
+            .put(key.clone(), (uid.clone(), condition), write_due)
+        {
+            let what = "conditions of pods";
+            self.report(Fact::WritesDropped { what, total });
+        }
+        let regarding = about_pod(key, uid);
+        self.emit(
+            regarding,
+            Severity::Warning,
+            FAILED_SCHEDULING,
+            message.clone(),
+            event_due,
+            now,
+        );
+    }
+
+    pub(super) fn announce_bound(&mut self, key: &ObjectKey, node: &Text, now: Time) {
+        let Some(known) = self.pods.get(key) else {
+            return;
+        };
+        let regarding = about_pod(key, known.uid.clone());
+        let message = Text::from(format!("Assigned {key} to node {node}"));
+        self.emit(regarding, Severity::Normal, SCHEDULED, message, now, now);
+    }
+
+    pub(super) fn complain_of_binding(&mut self, key: &ObjectKey, node: &Text, why: &Text, now: Time) {
+        let Some(known) = self.pods.get(key) else {
+            return;
+        };
+        let due = next_complaint(known.complained_at, now);
+        let regarding = about_pod(key, known.uid.clone());
+        let message = Text::from(format!("binding to node {node} failed: {why}"));
+        self.emit(regarding, Severity::Warning, FAILED_SCHEDULING, message, due, now);
+    }
+
+    /// An event goes out; another one of its kind has to wait.
+    pub(super) fn complained(&mut self, note: &EventNote, now: Time) {
+        if note.reason.as_ref() != FAILED_SCHEDULING {
+            return;
+        }
+        let Regarding { kind, key, uid, .. } = &note.regarding;
+        if kind.as_ref() == "Pod" {
+            if let Some(known) = self.pods.get_mut(key).filter(|known| known.uid == *uid) {
+                known.complained_at = Some(now);
+            }
+        } else if let Some(known) = self.groups.get_mut(key).filter(|known| known.uid == *uid) {
+            known.complained_at = Some(now);
+        }
+    }
+
+    /// Takes back what was to be said about waiting.
+    pub(super) fn withdraw_complaint(&mut self, uid: &Text) {
+        self.events.cancel(&EventKey {
+            uid: uid.clone(),
+            reason: FAILED_SCHEDULING.into(),
+        });
+    }
+
+    /// A pod was not understood. Somebody else's is only logged.
+    pub(super) fn bad_pod(&mut self, pod: &Pod, ours: bool, errors: Vec<ObjectError>, now: Time) {
+        let message = self.report_errors(errors);
+        if ours {
+            let regarding = about_pod(&pod.key, pod.uid.clone());
+            self.emit(
+                regarding,
+                Severity::Warning,
+                NOT_UNDERSTOOD,
+                message.clone(),
+                now,
+                now,
+            );
+            if pod.node.is_none() {
+                self.set_pod_condition(&pod.key, SCHEDULER_ERROR, &message, now, now);
+            }
+        }
+    }
+
+    /// A node was not understood.
+    pub(super) fn bad_node(&mut self, key: &ObjectKey, uid: Text, errors: Vec<ObjectError>, now: Time) {
+        let message = self.report_errors(errors);
+        let regarding = Regarding {
+            api_version: "v1".into(),
+            kind: "Node".into(),
+            key: key.clone(),
+            uid,
+        };
+        self.emit(regarding, Severity::Warning, NOT_UNDERSTOOD, message, now, now);
+    }
+
+    /// A group was not understood.
+    pub(super) fn bad_group(&mut self, key: &ObjectKey, errors: Vec<ObjectError>, now: Time) {
+        let message = self.report_errors(errors);
+        self.set_group_condition(
+            key,
+            ConditionStatus::False,
+            SCHEDULER_ERROR,
+            message.clone(),
+            now,
+            now,
+        );
+        if let Some(regarding) = self.about_group(key) {
+            self.emit(regarding, Severity::Warning, NOT_UNDERSTOOD, message, now, now);
+        }
+    }
+
+    /// Logs all errors and joins them for the object itself.
+    fn report_errors(&mut self, errors: Vec<ObjectError>) -> Text {
+        let details: Vec<String> = errors.iter().map(ObjectError::detail).collect();
+        for error in errors {
+            self.report(Fact::BadObject(error));
+        }
+        Text::from(details.join("; "))
+    }
+
+    fn about_group(&self, key: &ObjectKey) -> Option<Regarding> {
+        let resource = self.capabilities.pod_group.as_ref()?;
+        let known = self.groups.get(key)?;
+        Some(Regarding {
+            api_version: resource.api_version.as_str().into(),
+            kind: resource.kind.as_str().into(),
+            key: key.clone(),
+            uid: known.uid.clone(),
+        })
+    }
+
+    /// Queues an event, or makes one with what waits to be said about the same object for the same reason.
+    fn emit(
+        &mut self,
+        regarding: Regarding,
+        severity: Severity,
+        reason: &'static str,
+        message: Text,
+        due: Time,
+        now: Time,
+    ) {
+        let key = EventKey {
+            uid: regarding.uid.clone(),
+            reason: reason.into(),
+        };
+        let (first, count) = match self.events.waiting(&key) {
+            Some(waiting) => (waiting.first, waiting.count.saturating_add(1)),
+            None => (now, 1),
+        };
+        self.event_serial += 1;
+        let note = EventNote {
+            regarding,
+            severity,
+            reason: reason.into(),
+            message,
+            first,
+            last: now,
+            count,
+            serial: self.event_serial,
+        };
+        if let Some(total) = self.events.put(key, note, due) {
+            self.report(Fact::WritesDropped {
+                what: "events",
+                total,
+            });
+        }
+    }
+}
+
+fn about_pod(key: &ObjectKey, uid: Text) -> Regarding {
+    Regarding {
+        api_version: "v1".into(),
+        kind: "Pod".into(),
+        key: key.clone(),
+        uid,
+    }
+}
+
+/// When the next event about waiting may be written.
+fn next_complaint(complained_at: Option<Time>, due: Time) -> Time {
+    complained_at.map_or(due, |at| due.max(at.plus_seconds(COMPLAINT_INTERVAL_SECONDS)))
+}

@@ -1,0 +1,56 @@
+//! What the logs say.
+
+use crate::config::Config;
+use crate::core::message::Fact;
+use tutti_k8s::Capabilities;
+
+pub(super) fn started(config: &Config, capabilities: &Capabilities) {
+    let names = config.scheduler_names.join(", ");
+    match &capabilities.pod_group {
+        Some(resource) => {
+            tracing::info!(
+                names,
+                pod_groups = resource.api_version,
+                "scheduling pods and pod groups"
+            );
+        }
+        None => tracing::warn!(
+            names,
+            "the cluster serves no pod groups: scheduling single pods only"
+        ),
+    }
+}
+
+pub(super) fn fact(fact: &Fact) {
+    match fact {
+        Fact::Synced { pods, nodes, groups } => {
+            tracing::info!(pods, nodes, groups, "the cluster is known; decisions begin");
+        }
+        Fact::Placed {
+            unit,
+            pods,
+            nodes,
+            left_out,
+        } => tracing::info!(%unit, pods, nodes, left_out, "placed"),
+        Fact::Waiting {
+            unit,
+            message,
+            gathering: true,
+        } => tracing::debug!(%unit, reason = %message, "incomplete"),
+        Fact::Waiting { unit, message, .. } => tracing::info!(%unit, reason = %message, "waiting"),
+        Fact::BindFailed { pod, node, why } => {
+            tracing::warn!(%pod, %node, error = %why, "binding failed; the rest of its group is placed around it");
+        }
+        Fact::BindUnknown { pod, node, why } => {
+            tracing::warn!(%pod, %node, error = %why, "binding has an unknown outcome; its seat is kept until it is known");
+        }
+        Fact::BoundElsewhere { pod, wanted, found } => {
+            tracing::warn!(%pod, %wanted, %found, "somebody else bound the pod");
+        }
+        Fact::BadObject(error) => tracing::warn!(%error, "not understood"),
+        Fact::WriteGivenUp { key, why } => tracing::warn!(?key, error = %why, "write given up"),
+        Fact::WritesDropped { what, total } => {
+            tracing::warn!(total, "too many {what} wait to be written; dropping");
+        }
+    }
+}
