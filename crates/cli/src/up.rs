@@ -26,7 +26,7 @@ pub(crate) struct UpArgs {
     #[arg(long, value_name = "P")]
     port: Option<u16>,
     /// File to write the kubeconfig to; it is removed at the end. Default: `tutti/kubeconfig` in $XDG_STATE_HOME or
-    /// ~/.local/state (`tutti/kubeconfig-PORT` if the port is not 6443). ~/.kube/config is never touched.
+    /// ~/.local/state (`tutti/kubeconfig-PORT` if the port is not 6443). A file that tutti did not write is never overwritten.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Do not run the scheduler: pods stay pending until you bind them or run a scheduler of your own.

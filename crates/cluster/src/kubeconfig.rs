@@ -9,15 +9,27 @@ use std::path::{Path, PathBuf};
 /// Name of the context, the cluster and, in kubectl's prompts, the place.
 pub const CONTEXT: &str = "tutti";
 
+/// The first line of every file that is written here. A file without it belongs to somebody else.
+const MARK: &str = "# Written by tutti for an embedded cluster; of no use once that cluster has ended.\n";
+
 /// Why a kubeconfig could not be written.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write the kubeconfig {}: {source}", path.display())]
-pub struct WriteError {
-    /// The file that was wanted.
-    pub path: PathBuf,
-    /// What the system said.
-    #[source]
-    pub source: std::io::Error,
+pub enum WriteError {
+    /// Overwriting it might lose the way to a real cluster.
+    #[error("{} exists and was not written by tutti; choose another file, or remove it first", path.display())]
+    Foreign {
+        /// The file that was wanted.
+        path: PathBuf,
+    },
+    /// The system refused.
+    #[error("cannot write the kubeconfig {}: {source}", path.display())]
+    Io {
+        /// The file that was wanted.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
 }
 
 /// The text of a kubeconfig for the server at `url`, with all key material inline.
@@ -28,7 +40,8 @@ pub fn render(url: &str, identities: &Identities) -> String {
     // The values are base64, a constant or a URL of digits: nothing in them needs quoting in YAML beyond
     // the quotes around the URL.
     format!(
-        "apiVersion: v1\n\
+        "{MARK}\
+         apiVersion: v1\n\
          kind: Config\n\
          current-context: {CONTEXT}\n\
          clusters:\n\
@@ -72,10 +85,20 @@ pub async fn client(text: &str) -> Result<kube::Client, ClientError> {
     Ok(kube::Client::try_from(config)?)
 }
 
-/// Writes `text` to `path`: readable by its owner alone, and either the old or the new file at every moment.
-/// Missing folders are made.
+/// Writes a rendered kubeconfig to `path`: readable by its owner alone, and either the old or the new file at
+/// every moment. Missing folders are made. A file that was not written here is never overwritten, unless it
+/// is empty.
 pub fn write(path: &Path, text: &str) -> Result<(), WriteError> {
-    write_private(path, text).map_err(|source| WriteError {
+    match std::fs::read(path) {
+        Ok(old) if !old.is_empty() && !old.starts_with(MARK.as_bytes()) => {
+            return Err(WriteError::Foreign {
+                path: path.to_owned(),
+            });
+        }
+        // What cannot be read is met again, and reported, below.
+        _ => {}
+    }
+    write_private(path, text).map_err(|source| WriteError::Io {
         path: path.to_owned(),
         source,
     })
@@ -181,10 +204,10 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = Folder::new();
         let path = folder.0.join("deep/er/kubeconfig");
-        write(&path, "first").unwrap();
+        write(&path, &format!("{MARK}first")).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
-        write(&path, "second").unwrap();
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "second");
+        write(&path, &format!("{MARK}second")).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{MARK}second"));
         assert_eq!(
             std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
             0o600
@@ -201,6 +224,19 @@ mod tests {
             error.to_string().contains(&folder.0.display().to_string()),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_kubeconfig_of_somebody_else_is_never_overwritten() {
+        let folder = Folder::new();
+        let path = folder.0.join("config");
+        std::fs::write(&path, "apiVersion: v1\n").unwrap();
+        assert!(matches!(write(&path, MARK), Err(WriteError::Foreign { .. })));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "apiVersion: v1\n");
+        std::fs::write(&path, "").unwrap();
+        let text = render("https://127.0.0.1:1", &identities());
+        write(&path, &text).expect("an empty file holds nothing to lose");
+        write(&path, &text).expect("a file of an earlier run is replaced");
     }
 
     #[test]

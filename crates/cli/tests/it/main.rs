@@ -1,0 +1,7 @@
+//! The `tutti` command as users run it: a process, its output, its exit code.
+
+// A test that meets what it does not expect should stop there and then.
+#![allow(clippy::unwrap_used)]
+
+mod process;
+mod up;
