@@ -106,8 +106,7 @@ impl Running {
                 }
                 Err(RecvTimeoutError::Timeout) => panic!("never said {words:?}, only {:#?}", self.said),
                 Err(RecvTimeoutError::Disconnected) => {
-                    let mut stderr = String::new();
-                    let _ = self.child.stderr.take().unwrap().read_to_string(&mut stderr);
+                    let stderr = self.stderr();
                     panic!(
                         "ended without saying {words:?}, only {:#?} and {stderr}",
                         self.said
@@ -145,13 +144,7 @@ impl Running {
             assert!(Instant::now() < deadline, "never ended; said {:#?}", self.said);
             std::thread::sleep(Duration::from_millis(5));
         };
-        let mut stderr = String::new();
-        self.child
-            .stderr
-            .take()
-            .unwrap()
-            .read_to_string(&mut stderr)
-            .unwrap();
+        let stderr = self.stderr();
         let mut said = std::mem::take(&mut self.said);
         said.extend(self.lines.iter());
         Ended {
