@@ -92,7 +92,7 @@ impl Members {
 impl Engine {
     /// Looks at a unit as it is now.
     pub(crate) fn attempt(&self, unit: &UnitKey) -> Attempt {
-        let members = self.pods().members(unit);
+        let members = self.pods.members(unit);
         let wanting: Vec<_> = members
             .iter()
             .filter(|(_, row)| row.wants_seat())
@@ -105,7 +105,7 @@ impl Engine {
             return Attempt::Solve(Members::new(&wanting, 1, Style::Spread));
         };
         let names = || wanting.iter().map(|(key, _)| (*key).clone()).collect();
-        let Some(group) = self.pods().group(key).and_then(|row| row.object.as_ref()) else {
+        let Some(group) = self.pods.group(key).and_then(|row| row.object.as_ref()) else {
             return Attempt::Refused(names(), Refusal::GroupMissing { group: key.clone() });
         };
         if let Some(contradiction) = contradiction(group, &members) {

@@ -7,8 +7,9 @@ use crate::nodes::{NodeId, NodeTable};
 use crate::pods::{PodRow, PodTable, Sits};
 use crate::queue::{Queue, Rank};
 use crate::refusal::Refusal;
+use crate::relations::Relations;
 use crate::room::Rooms;
-use crate::shape::{Resources, ShapeId, Shapes};
+use crate::shape::{Resources, Shape, ShapeId, Shapes};
 use crate::solve::{Outcome, Tables, solve};
 use crate::txn::Txn;
 use crate::wake::{Offer, Sleepers};
@@ -45,9 +46,10 @@ impl Default for Config {
 pub struct Engine {
     config: Config,
     resources: Resources,
-    shapes: Shapes,
-    nodes: NodeTable,
-    pods: PodTable,
+    pub(crate) shapes: Shapes,
+    pub(crate) nodes: NodeTable,
+    pub(crate) pods: PodTable,
+    pub(crate) relations: Relations,
     rooms: Rooms,
     queue: Queue,
     sleepers: Sleepers,
@@ -73,6 +75,7 @@ impl Engine {
             shapes: Shapes::default(),
             nodes: NodeTable::default(),
             pods: PodTable::default(),
+            relations: Relations::default(),
             rooms: Rooms::default(),
             queue: Queue::default(),
             sleepers: Sleepers::default(),
@@ -91,6 +94,7 @@ impl Engine {
             Event::PodGone(key) => self.remove_pod(&key, now),
             Event::GroupSet(group) => self.set_group(&group.key.clone(), Some(*group), now),
             Event::GroupGone(key) => self.set_group(&key, None, now),
+            Event::NamespaceSet { name, labels } => self.set_namespace(&name, labels, now),
             Event::BindFailed { pod, uid } => self.bind_failed(&pod, &uid, now),
         }
     }
@@ -130,15 +134,12 @@ impl Engine {
         self.config.scheduler_names.contains(scheduler_name)
     }
 
-    pub(crate) fn pods(&self) -> &PodTable {
-        &self.pods
-    }
-
     fn solve(&mut self, unit: UnitKey, members: Members, now: Time) -> Option<Decision> {
         let mut tables = Tables {
             nodes: &self.nodes,
             shapes: &self.shapes,
             resources: &self.resources,
+            relations: &self.relations,
             rooms: &mut self.rooms,
         };
         let refusal = match solve(&members.request(), &mut tables, self.config.branches_max) {
@@ -200,7 +201,7 @@ impl Engine {
         shapes: Vec<ShapeId>,
     ) -> Option<Decision> {
         if !shapes.is_empty() {
-            self.sleepers.insert(unit.clone(), shapes);
+            self.sleepers.insert(unit.clone(), shapes, &self.shapes);
         }
         if self.told.get(&unit) == Some(&refusal) {
             return None;
@@ -214,7 +215,7 @@ impl Engine {
     }
 
     /// Puts a unit into the queue again, or out of it if it has nothing to ask for.
-    fn touch(&mut self, unit: &UnitKey, now: Time) {
+    pub(crate) fn touch(&mut self, unit: &UnitKey, now: Time) {
         self.sleepers.remove(unit);
         let members = self.pods.members(unit);
         let waits = members
@@ -263,10 +264,11 @@ impl Engine {
             return;
         }
         let free_before: Vec<i64> = self.free_of(id);
+        self.relations.set_node(id, node);
         self.nodes.set(id, node.cloned(), &mut self.resources);
         let free_after: Vec<i64> = self.free_of(id);
         let amount = |list: &[i64], resource: usize| list.get(resource).copied().unwrap_or(0);
-        self.wake(
+        self.wake_by_offer(
             &Offer {
                 node: before.as_ref(),
                 free: &|resource| amount(&free_before, resource.index()),
@@ -294,6 +296,9 @@ impl Engine {
         {
             self.remove_pod(&pod.key, now);
         }
+        // Wishes first: a matcher that comes to life may give this very pod another shape.
+        let wishes = self.acquire_wishes(pod, now);
+        let matches = self.relations.matching(&pod.key, &pod.labels);
         let before = self.pods.pod(&pod.key).cloned();
         let sits = match (&pod.node, &before) {
             (Some(node), _) => Sits::Bound(self.nodes.id(node)),
@@ -301,29 +306,30 @@ impl Engine {
             (None, Some(row)) => row.sits,
             (None, None) => Sits::Nowhere,
         };
-        let shape = self.shapes.acquire(pod, &mut self.resources);
+        let shape = self.shapes.acquire(pod, wishes, matches, &mut self.resources);
         let after = PodRow::new(pod, shape, sits);
         if before.as_ref() == Some(&after) {
-            self.release_shape(shape);
+            self.let_go(shape, now);
             return;
         }
         self.pods.insert(pod.key.clone(), after.clone());
-        if after.node().is_some() && matches!(after.sits, Sits::Bound(_)) {
+        if matches!(after.sits, Sits::Bound(_)) {
             self.retries.remove(&after.unit(&pod.key));
         }
+        self.set_memberships(&pod.key, before.as_ref().map(|row| row.shape), Some(shape));
         self.move_seat(before.as_ref(), Some(&after), now);
-        let confirmed = before.as_ref().is_some_and(|row| {
-            matches!(row.sits, Sits::Assumed(_))
-                && PodRow {
+        // That the API server agrees with a decision is no news to the unit.
+        let is_news = before.as_ref().is_none_or(|row| {
+            row.node() != after.node()
+                || PodRow {
                     sits: row.sits,
                     ..after.clone()
-                } == *row
+                } != *row
         });
         if let Some(row) = &before {
-            self.release_shape(row.shape);
+            self.let_go(row.shape, now);
         }
-        // That the API server agrees with a decision is no news to the unit.
-        if !confirmed || before.and_then(|row| row.node()) != after.node() {
+        if is_news {
             self.touch(&after.unit(&pod.key), now);
         }
     }
@@ -331,8 +337,9 @@ impl Engine {
     fn remove_pod(&mut self, key: &ObjectKey, now: Time) {
         let unit = self.pods.pod(key).map(|row| row.unit(key));
         let Some(row) = self.pods.remove(key) else { return };
+        self.set_memberships(key, Some(row.shape), None);
         self.move_seat(Some(&row), None, now);
-        self.release_shape(row.shape);
+        self.let_go(row.shape, now);
         if let Some(unit) = unit {
             self.touch(&unit, now);
         }
@@ -372,23 +379,28 @@ impl Engine {
 
     /// Gives back the seat that a pod had and takes the one that it has.
     fn move_seat(&mut self, before: Option<&PodRow>, after: Option<&PodRow>, now: Time) {
-        let seat = |row: Option<&PodRow>| row.and_then(|row| Some((row.node()?, row.shape)));
+        let seat =
+            |row: Option<&PodRow>| row.and_then(|row| Some((row.node()?, row.shape, !row.terminating)));
         let (from, to) = (seat(before), seat(after));
         if from == to {
             return;
         }
-        if let Some((node, shape)) = to {
+        if let Some((node, shape, lasting)) = to {
             let shape = Arc::clone(self.shapes.get(shape));
             self.nodes.take(node, &shape.requests, 1);
+            self.relations.shift(&shape, node, lasting, true);
+            self.wake_by_pod(&shape, now);
         }
-        if let Some((node, shape)) = from {
+        if let Some((node, shape, lasting)) = from {
             let shape = Arc::clone(self.shapes.get(shape));
+            self.relations.shift(&shape, node, lasting, false);
+            self.wake_by_pod(&shape, now);
             let free_before = self.free_of(node);
             let present = self.nodes.node(node).cloned();
             self.nodes.give(node, &shape.requests, 1);
             let free_after = self.free_of(node);
             let amount = |list: &[i64], resource: usize| list.get(resource).copied().unwrap_or(0);
-            self.wake(
+            self.wake_by_offer(
                 &Offer {
                     node: present.as_ref(),
                     free: &|resource| amount(&free_before, resource.index()),
@@ -402,16 +414,34 @@ impl Engine {
         }
     }
 
-    fn wake(&mut self, before: &Offer<'_>, after: &Offer<'_>, now: Time) {
+    fn wake_by_offer(&mut self, before: &Offer<'_>, after: &Offer<'_>, now: Time) {
         if self.sleepers.is_empty() {
             return;
         }
-        for unit in self.sleepers.wake(before, after, &self.shapes) {
+        for unit in self.sleepers.wake_by_offer(before, after, &self.shapes) {
             self.touch(&unit, now);
         }
     }
 
-    fn release_shape(&mut self, shape: ShapeId) {
+    fn wake_by_pod(&mut self, shape: &Shape, now: Time) {
+        if self.sleepers.is_empty() {
+            return;
+        }
+        for unit in self.sleepers.wake_by_pod(shape) {
+            self.touch(&unit, now);
+        }
+    }
+
+    /// Gives back a pod's use of its shape and of the matchers of its wishes.
+    fn let_go(&mut self, shape: ShapeId, now: Time) {
+        let wishes = self.shapes.get(shape).wishes.clone();
+        self.release_shape(shape);
+        if !wishes.is_empty() {
+            self.release_wishes(&wishes, now);
+        }
+    }
+
+    pub(crate) fn release_shape(&mut self, shape: ShapeId) {
         if self.shapes.release(shape) {
             self.rooms.forget(shape);
         }

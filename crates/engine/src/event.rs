@@ -1,6 +1,6 @@
 //! What the engine is told.
 
-use tutti_model::{Group, Node, ObjectKey, Pod, Text};
+use tutti_model::{Group, Labels, Node, ObjectKey, Pod, Text};
 
 /// A fact about the cluster. Facts may come in any order: a pod may be seen before its node or its group.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +17,13 @@ pub enum Event {
     GroupSet(Box<Group>),
     /// A group is gone; members that stay wait for one of that name.
     GroupGone(ObjectKey),
+    /// A namespace was seen; wishes about pods may select namespaces by label. An unseen one has no labels.
+    NamespaceSet {
+        /// Its name.
+        name: Text,
+        /// Its labels; none once it is gone.
+        labels: Labels,
+    },
     /// A binding that was decided did certainly not happen: the seat is free and the pod pending again. The
     /// group is tried again after a pause that grows with every failure in a row.
     BindFailed {

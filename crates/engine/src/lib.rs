@@ -5,6 +5,7 @@
 //! the same events give the same decisions on every machine.
 
 mod attempt;
+mod counts;
 pub mod decision;
 pub mod engine;
 pub mod event;
@@ -13,9 +14,11 @@ pub mod oracle;
 mod pods;
 mod queue;
 pub mod refusal;
+mod relations;
 mod room;
 mod shape;
 mod solve;
+mod topology;
 mod txn;
 pub mod validator;
 mod wake;

@@ -1,7 +1,7 @@
 //! The slow, obvious answer to "can at least this many of these pods be placed?": a plain depth-first search that
 //! knows only the definition of validity. Tests hold the engine against it on small instances.
 
-use crate::validator::violations;
+use crate::validator::{violations, violations_for_good};
 use tutti_model::{Node, Pod};
 
 /// True if at least `need` of `wanting` can be placed together beside `running`.
@@ -13,6 +13,8 @@ pub fn placeable(nodes: &[Node], running: &[Pod], wanting: &[Pod], need: usize) 
             pod.requests.clone(),
             pod.affinity.clone(),
             pod.tolerations.clone(),
+            pod.labels.clone(),
+            pod.inter_pod.clone(),
         )
     });
     let mut search = Oracle {
@@ -36,25 +38,20 @@ struct Oracle<'a> {
 impl Oracle<'_> {
     /// Decides about the pods from `index` on; an alike predecessor sits on a node not after `first_node`.
     fn place(&mut self, index: usize, first_node: usize) -> bool {
-        if self.placed.len() >= self.need {
+        if self.placed.len() >= self.need && violations(self.nodes, self.running, &self.placed).is_empty() {
             return true;
         }
-        if self.placed.len() + (self.wanting.len() - index) < self.need {
+        if index == self.wanting.len() || self.placed.len() + (self.wanting.len() - index) < self.need {
             return false;
         }
         let pod = self.wanting[index];
-        let next_is_alike = self.wanting.get(index + 1).is_some_and(|next| {
-            next.requests == pod.requests
-                && next.affinity == pod.affinity
-                && next.tolerations == pod.tolerations
-        });
+        let next_is_alike = self.wanting.get(index + 1).is_some_and(|next| alike(pod, next));
         for at in first_node..self.nodes.len() {
             self.placed.push(Pod {
                 node: Some(self.nodes[at].name.clone()),
                 ..pod.clone()
             });
-            // Every rule so far only gets harder to satisfy as pods are added, so a violation is final.
-            if violations(self.nodes, self.running, &self.placed).is_empty()
+            if violations_for_good(self.nodes, self.running, &self.placed).is_empty()
                 && self.place(index + 1, if next_is_alike { at } else { 0 })
             {
                 return true;
@@ -62,15 +59,19 @@ impl Oracle<'_> {
             self.placed.pop();
         }
         // Without this pod; then without its likes, too, since they could stand in for it.
-        let rest = &self.wanting[index + 1..];
-        let alike = rest.iter().take_while(|p| {
-            p.requests == pod.requests && p.affinity == pod.affinity && p.tolerations == pod.tolerations
-        });
-        let next = index + 1 + alike.count();
-        if next == self.wanting.len() {
-            self.placed.len() >= self.need
-        } else {
-            self.place(next, 0)
-        }
+        let likes = self.wanting[index + 1..]
+            .iter()
+            .take_while(|next| alike(pod, next))
+            .count();
+        self.place(index + 1 + likes, 0)
     }
+}
+
+fn alike(a: &Pod, b: &Pod) -> bool {
+    a.requests == b.requests
+        && a.affinity == b.affinity
+        && a.tolerations == b.tolerations
+        && a.labels == b.labels
+        && a.ports == b.ports
+        && a.inter_pod == b.inter_pod
 }

@@ -5,7 +5,7 @@ use crate::nodes::NodeId;
 use crate::shape::ShapeId;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
-use tutti_model::{Group, ObjectKey, Phase, Pod, Text, Time};
+use tutti_model::{Group, Labels, ObjectKey, Phase, Pod, Text, Time};
 
 /// Where a pod sits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub(crate) struct PodRow {
     pub(crate) scheduler_name: Text,
     pub(crate) priority: i32,
     pub(crate) group: Option<ObjectKey>,
+    /// What other pods' wishes look at.
+    pub(crate) labels: Labels,
     pub(crate) shape: ShapeId,
     pub(crate) gated: bool,
     pub(crate) sits: Sits,
@@ -54,6 +56,7 @@ impl PodRow {
             scheduler_name: pod.scheduler_name.clone(),
             priority: pod.priority,
             group: pod.group.clone(),
+            labels: pod.labels.clone(),
             shape,
             gated: !pod.gates.is_empty(),
             // A pod that has ended gives its seat back.
@@ -153,6 +156,18 @@ impl PodTable {
         if let Some(row) = self.pods.get_mut(key) {
             row.sits = sits;
         }
+    }
+
+    /// Gives a pod another shape.
+    pub(crate) fn reshape(&mut self, key: &ObjectKey, shape: ShapeId) {
+        if let Some(row) = self.pods.get_mut(key) {
+            row.shape = shape;
+        }
+    }
+
+    /// All pods, in no meaningful order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &PodRow)> {
+        self.pods.iter()
     }
 
     /// Sets or removes the object of a group. True if that changed anything.

@@ -80,6 +80,14 @@ pub enum NodeReason {
     Affinity,
     /// There is too little of a resource left.
     Insufficient(Resource),
+    /// Another pod has the port.
+    Ports,
+    /// A pod that must be near is not.
+    PodAffinity,
+    /// A pod is near that must not be, by the wish of either.
+    PodAntiAffinity,
+    /// Pods would be spread too unevenly, or the node lacks the label to spread by.
+    Spread,
 }
 
 impl fmt::Display for NodeReason {
@@ -89,6 +97,10 @@ impl fmt::Display for NodeReason {
             Self::Taint { key } => write!(f, "untolerated taint {key}"),
             Self::Affinity => f.write_str("not selected by node selector or affinity"),
             Self::Insufficient(resource) => write!(f, "too little {resource}"),
+            Self::Ports => f.write_str("host port in use"),
+            Self::PodAffinity => f.write_str("pod affinity not satisfied"),
+            Self::PodAntiAffinity => f.write_str("pod anti-affinity not satisfied"),
+            Self::Spread => f.write_str("topology spread not satisfied"),
         }
     }
 }

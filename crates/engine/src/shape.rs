@@ -3,10 +3,12 @@
 //! A gang of a thousand identical workers is one shape and a count. What makes pods different without making
 //! their requirements different (name, labels, age) is not part of the shape.
 
+use crate::counts::MatcherId;
+use crate::topology::KeyId;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use tutti_model::taint::untolerated;
-use tutti_model::{Node, NodeAffinity, Pod, Resource, Toleration};
+use tutti_model::{HostPort, Node, NodeAffinity, Pod, Resource, Toleration};
 
 /// A resource, as the engine numbers it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -70,9 +72,71 @@ pub(crate) struct Shape {
     pub(crate) requests: Vec<(ResourceId, i64)>,
     affinity: NodeAffinity,
     tolerations: Vec<Toleration>,
+    /// Ports of the node, sorted.
+    pub(crate) ports: Vec<HostPort>,
+    /// What it requires of other pods.
+    pub(crate) wishes: Wishes,
+    /// Live matchers that match it: not its labels, or the index label of every worker would make it unique.
+    pub(crate) matches: Vec<MatcherId>,
+}
+
+/// What a pod requires of other pods, with matchers and topology keys by number.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Wishes {
+    /// Pods that match must be in the same domain of each of these keys.
+    pub(crate) near: Option<(MatcherId, Vec<KeyId>)>,
+    /// No pod that matches may be in the same domain.
+    pub(crate) apart: Vec<(MatcherId, KeyId)>,
+    /// Limits to unevenness.
+    pub(crate) even: Vec<Even>,
+}
+
+/// A spread constraint.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Even {
+    pub(crate) matcher: MatcherId,
+    pub(crate) key: KeyId,
+    pub(crate) max_skew: u32,
+    pub(crate) min_domains: u32,
+    pub(crate) honors_affinity: bool,
+    pub(crate) honors_taints: bool,
+}
+
+impl Wishes {
+    /// True if other pods do not matter.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.near.is_none() && self.apart.is_empty() && self.even.is_empty()
+    }
+
+    /// Every pair of matcher and key, once for every wish that uses it.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (MatcherId, KeyId)> {
+        let near = self
+            .near
+            .iter()
+            .flat_map(|(matcher, keys)| keys.iter().map(|&key| (*matcher, key)));
+        near.chain(self.apart.iter().copied())
+            .chain(self.even.iter().map(|even| (even.matcher, even.key)))
+    }
 }
 
 impl Shape {
+    /// True if the node's labels and name are acceptable.
+    pub(crate) fn selects(&self, node: &Node) -> bool {
+        self.affinity.matches(&node.name, &node.labels)
+    }
+
+    /// True if no taint of the node keeps the pod away.
+    pub(crate) fn tolerates(&self, node: &Node) -> bool {
+        untolerated(&node.taints, &self.tolerations).is_none()
+    }
+
+    /// True if pods of the two shapes cannot be on one node because of their ports.
+    pub(crate) fn ports_conflict(&self, other: &[HostPort]) -> bool {
+        self.ports
+            .iter()
+            .any(|port| other.iter().any(|other| port.conflicts(other)))
+    }
+
     /// Why a pod of this shape may not use the node whatever is free there.
     pub(crate) fn forbidden(&self, node: &Node) -> Option<Forbidden> {
         if node.unschedulable && !self.tolerates_cordon() {
@@ -125,7 +189,13 @@ pub(crate) struct Shapes {
 
 impl Shapes {
     /// The shape of a pod, counted as used once more.
-    pub(crate) fn acquire(&mut self, pod: &Pod, resources: &mut Resources) -> ShapeId {
+    pub(crate) fn acquire(
+        &mut self,
+        pod: &Pod,
+        wishes: Wishes,
+        matches: Vec<MatcherId>,
+        resources: &mut Resources,
+    ) -> ShapeId {
         let mut requests: Vec<(ResourceId, i64)> = pod
             .requests
             .iter()
@@ -136,11 +206,29 @@ impl Shapes {
         let mut tolerations = pod.tolerations.clone();
         tolerations.sort_unstable();
         tolerations.dedup();
-        let shape = Shape {
+        let mut ports = pod.ports.clone();
+        ports.sort_unstable();
+        ports.dedup();
+        self.intern(Shape {
             requests,
             affinity: pod.affinity.clone(),
             tolerations,
+            ports,
+            wishes,
+            matches,
+        })
+    }
+
+    /// The same shape matched by other matchers, counted as used once.
+    pub(crate) fn acquire_with_matches(&mut self, id: ShapeId, matches: Vec<MatcherId>) -> ShapeId {
+        let shape = Shape {
+            matches,
+            ..Shape::clone(self.get(id))
         };
+        self.intern(shape)
+    }
+
+    fn intern(&mut self, shape: Shape) -> ShapeId {
         if let Some(&id) = self.ids.get(&shape) {
             if let Some((_, uses)) = &mut self.slots[id.index()] {
                 *uses += 1;
@@ -190,18 +278,18 @@ mod tests {
     use super::*;
     use tutti_model::ObjectKey;
 
-    fn pod(name: &str, cpu: i64) -> Pod {
+    fn acquire(shapes: &mut Shapes, name: &str, cpu: i64, resources: &mut Resources) -> ShapeId {
         let mut pod = Pod::new(ObjectKey::new("default", name), name);
         pod.requests.set(Resource::new("cpu"), cpu);
-        pod
+        shapes.acquire(&pod, Wishes::default(), Vec::new(), resources)
     }
 
     #[test]
     fn pods_that_require_the_same_share_a_shape() {
         let (mut shapes, mut resources) = (Shapes::default(), Resources::default());
-        let one = shapes.acquire(&pod("a", 100), &mut resources);
-        let two = shapes.acquire(&pod("b", 100), &mut resources);
-        let other = shapes.acquire(&pod("c", 200), &mut resources);
+        let one = acquire(&mut shapes, "a", 100, &mut resources);
+        let two = acquire(&mut shapes, "b", 100, &mut resources);
+        let other = acquire(&mut shapes, "c", 200, &mut resources);
         assert_eq!(one, two);
         assert_ne!(one, other);
     }
@@ -209,12 +297,12 @@ mod tests {
     #[test]
     fn a_shape_lives_as_long_as_somebody_uses_it() {
         let (mut shapes, mut resources) = (Shapes::default(), Resources::default());
-        let id = shapes.acquire(&pod("a", 100), &mut resources);
-        shapes.acquire(&pod("b", 100), &mut resources);
+        let id = acquire(&mut shapes, "a", 100, &mut resources);
+        acquire(&mut shapes, "b", 100, &mut resources);
         assert!(!shapes.release(id));
         assert!(shapes.release(id));
         assert_eq!(
-            shapes.acquire(&pod("c", 300), &mut resources),
+            acquire(&mut shapes, "c", 300, &mut resources),
             id,
             "the number is used again"
         );

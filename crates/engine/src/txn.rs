@@ -67,7 +67,7 @@ impl Drop for Txn<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shape::{Resources, Shapes};
+    use crate::shape::{Resources, Shapes, Wishes};
     use tutti_model::{Node, ObjectKey, Pod, Resource, ResourceList};
 
     fn table() -> (NodeTable, Resources, Arc<Shape>) {
@@ -90,7 +90,7 @@ mod tests {
         }
         let mut pod = Pod::new(ObjectKey::new("default", "p"), "p");
         pod.requests.set(Resource::new("cpu"), 2);
-        let shape = shapes.acquire(&pod, &mut resources);
+        let shape = shapes.acquire(&pod, Wishes::default(), Vec::new(), &mut resources);
         let shape = Arc::clone(shapes.get(shape));
         (table, resources, shape)
     }

@@ -1,6 +1,10 @@
-//! Who sleeps, and what wakes them: a unit that found no room is asked again only when a node has come to offer
-//! more than before to one of its shapes.
+//! Who sleeps, and what wakes them.
+//!
+//! A unit that found no room is asked again only when something has happened that could help it: a node has come
+//! to offer more to one of its shapes, or, for units that care about other pods, a pod that they care about came
+//! or went, or a node came, went or changed its labels or taints.
 
+use crate::counts::MatcherId;
 use crate::decision::UnitKey;
 use crate::shape::{ResourceId, Shape, ShapeId, Shapes};
 use rustc_hash::FxHashMap;
@@ -18,59 +22,122 @@ pub(crate) struct Offer<'a> {
 /// Units that wait for room.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sleepers {
-    shapes: FxHashMap<UnitKey, Vec<ShapeId>>,
-    units: BTreeMap<ShapeId, BTreeSet<UnitKey>>,
+    units: FxHashMap<UnitKey, Sleeper>,
+    by_shape: BTreeMap<ShapeId, BTreeSet<UnitKey>>,
+    by_matcher: BTreeMap<MatcherId, BTreeSet<UnitKey>>,
+    /// Units that care about other pods or ports.
+    sensitive: BTreeSet<UnitKey>,
+}
+
+#[derive(Debug, Clone)]
+struct Sleeper {
+    shapes: Vec<ShapeId>,
+    matchers: BTreeSet<MatcherId>,
 }
 
 impl Sleepers {
-    /// Puts a unit to sleep until one of its shapes is offered more.
-    pub(crate) fn insert(&mut self, unit: UnitKey, shapes: Vec<ShapeId>) {
+    /// Puts a unit to sleep.
+    pub(crate) fn insert(&mut self, unit: UnitKey, ids: Vec<ShapeId>, shapes: &Shapes) {
         self.remove(&unit);
-        for &shape in &shapes {
-            self.units.entry(shape).or_default().insert(unit.clone());
+        let mut matchers = BTreeSet::new();
+        for &id in &ids {
+            let shape = shapes.get(id);
+            self.by_shape.entry(id).or_default().insert(unit.clone());
+            matchers.extend(shape.wishes.pairs().map(|(matcher, _)| matcher));
+            matchers.extend(&shape.matches);
+            if !shape.wishes.is_empty() || !shape.ports.is_empty() || !shape.matches.is_empty() {
+                self.sensitive.insert(unit.clone());
+            }
         }
-        self.shapes.insert(unit, shapes);
+        for &matcher in &matchers {
+            self.by_matcher.entry(matcher).or_default().insert(unit.clone());
+        }
+        self.units.insert(
+            unit,
+            Sleeper {
+                shapes: ids,
+                matchers,
+            },
+        );
     }
 
     /// Forgets a unit.
     pub(crate) fn remove(&mut self, unit: &UnitKey) {
-        for shape in self.shapes.remove(unit).unwrap_or_default() {
-            if let Some(units) = self.units.get_mut(&shape) {
-                units.remove(unit);
-                if units.is_empty() {
-                    self.units.remove(&shape);
-                }
-            }
+        let Some(sleeper) = self.units.remove(unit) else {
+            return;
+        };
+        for shape in sleeper.shapes {
+            remove_from(&mut self.by_shape, shape, unit);
         }
+        for matcher in sleeper.matchers {
+            remove_from(&mut self.by_matcher, matcher, unit);
+        }
+        self.sensitive.remove(unit);
     }
 
     /// True if nobody sleeps, so that nobody has to be looked for.
     pub(crate) fn is_empty(&self) -> bool {
-        self.shapes.is_empty()
+        self.units.is_empty()
     }
 
     /// Takes out everybody to whom a node offers more than before.
-    pub(crate) fn wake(
+    pub(crate) fn wake_by_offer(
         &mut self,
         before: &Offer<'_>,
         after: &Offer<'_>,
         shapes: &Shapes,
     ) -> BTreeSet<UnitKey> {
         let mut woken = BTreeSet::new();
-        for (&id, units) in &self.units {
+        for (&id, units) in &self.by_shape {
             let gain = gain(shapes.get(id), before, after);
             let wakes = |unit: &&UnitKey| match gain {
                 Gain::Nothing => false,
                 // Members of one shape count copies; what does not make room for one more does not help.
-                Gain::Scraps => self.shapes.get(*unit).is_some_and(|shapes| shapes.len() > 1),
+                Gain::Scraps => self
+                    .units
+                    .get(*unit)
+                    .is_some_and(|sleeper| sleeper.shapes.len() > 1),
                 Gain::Copies => true,
             };
             woken.extend(units.iter().filter(wakes).cloned());
         }
+        // A domain that comes or goes changes what is even, near or apart, whatever is free there.
+        if before.node != after.node {
+            woken.extend(self.sensitive.iter().cloned());
+        }
+        self.take_out(woken)
+    }
+
+    /// Takes out everybody who cares about a pod of this shape having come or gone.
+    pub(crate) fn wake_by_pod(&mut self, shape: &Shape) -> BTreeSet<UnitKey> {
+        let mut woken = BTreeSet::new();
+        for matcher in shape
+            .matches
+            .iter()
+            .chain(shape.wishes.apart.iter().map(|(matcher, _)| matcher))
+        {
+            woken.extend(self.by_matcher.get(matcher).into_iter().flatten().cloned());
+        }
+        if !shape.ports.is_empty() {
+            woken.extend(self.sensitive.iter().cloned());
+        }
+        self.take_out(woken)
+    }
+
+    fn take_out(&mut self, woken: BTreeSet<UnitKey>) -> BTreeSet<UnitKey> {
         for unit in &woken {
             self.remove(unit);
         }
         woken
+    }
+}
+
+fn remove_from<K: Ord + Copy>(index: &mut BTreeMap<K, BTreeSet<UnitKey>>, key: K, unit: &UnitKey) {
+    if let Some(units) = index.get_mut(&key) {
+        units.remove(unit);
+        if units.is_empty() {
+            index.remove(&key);
+        }
     }
 }
 

@@ -1,7 +1,11 @@
 //! Constructions: place member after member, each where it leaves the least over. Fast, and not complete.
 
+use super::constraints::Loads;
 use super::problem::Problem;
 use crate::nodes::NodeId;
+
+/// Domains of an affinity wish that are tried one by one.
+const DOMAINS_TRIED_MAX: usize = 64;
 
 /// Members in bins.
 #[derive(Debug, Clone)]
@@ -22,6 +26,17 @@ impl Packing {
         }
     }
 
+    /// The only kind of a problem in these bins.
+    pub(super) fn of_fill(problem: &Problem, fill: &[(usize, u32)]) -> Self {
+        let mut packing = Self::empty(problem);
+        for &(bin, count) in fill {
+            for _ in 0..count {
+                packing.put(problem, 0, bin);
+            }
+        }
+        packing
+    }
+
     /// Members that have a seat.
     pub(super) fn placed_count(&self) -> u32 {
         self.placed
@@ -38,6 +53,15 @@ impl Packing {
         seats
             .flat_map(|(kind, bins)| bins.iter().map(move |&(bin, n)| (kind, problem.bins[bin], n)))
             .collect()
+    }
+
+    /// Every member: its kind and bin.
+    pub(super) fn members(&self) -> impl Iterator<Item = (usize, usize)> {
+        let seats = self.seats.iter().enumerate();
+        seats.flat_map(|(kind, bins)| {
+            bins.iter()
+                .flat_map(move |&(bin, count)| (0..count).map(move |_| (kind, bin)))
+        })
     }
 
     /// Bins that hold a member, and what is free beside it.
@@ -67,64 +91,106 @@ impl Packing {
 }
 
 /// The best of several constructions: the first that places everybody, else the one that places most.
-pub(super) fn best(problem: &Problem, need: u32) -> Packing {
+pub(super) fn best(problem: &Problem) -> Packing {
     let hard_first = problem.by_difficulty();
     let mut few_options_first = hard_first.clone();
     few_options_first.sort_by_key(|&kind| problem.kinds[kind].room);
     let easy_first: Vec<usize> = hard_first.iter().rev().copied().collect();
     let wanted: u32 = problem.kinds.iter().map(|kind| kind.count).sum();
     let mut best = Packing::empty(problem);
-    for order in [hard_first, few_options_first, easy_first] {
-        let packing = in_order(problem, &order);
-        if packing.placed > best.placed {
-            best = packing;
-        }
-        if best.placed == wanted {
-            break;
+    for mut order in [hard_first, few_options_first, easy_first] {
+        // Whoever others want to be near comes before those who want it.
+        order.sort_by_key(|&kind| problem.constraints.near[kind].is_some());
+        for within in domains_to_try(problem) {
+            let packing = in_order(problem, &order, within);
+            if packing.placed > best.placed {
+                best = packing;
+            }
+            if best.placed == wanted {
+                return best;
+            }
         }
     }
-    debug_assert!(need <= wanted);
     best
 }
 
-fn in_order(problem: &Problem, order: &[usize]) -> Packing {
+/// Where members that want to be near each other are looked for: in each domain by itself, roomiest first, then
+/// anywhere. A single "anywhere" if nobody has such a wish.
+fn domains_to_try(problem: &Problem) -> Vec<Option<(usize, u32)>> {
+    let wisher = problem
+        .constraints
+        .near
+        .iter()
+        .position(|near| near.as_ref().is_some_and(|near| near.matched.contains(&true)));
+    let near = wisher.and_then(|kind| Some((kind, problem.constraints.near[kind].as_ref()?)));
+    let Some((kind, near)) = near else {
+        return vec![None];
+    };
+    let Some(key) = near.keys.first() else {
+        return vec![None];
+    };
+    let mut rooms: Vec<(u64, u32)> = (0..key.existing.len() as u32).map(|domain| (0, domain)).collect();
+    for (bin, &domain) in key.domain.iter().enumerate() {
+        if let Some((room, _)) = rooms.get_mut(domain as usize) {
+            *room += problem.room_in(kind, bin);
+        }
+    }
+    // Domains by the first bin in them, because their numbers depend on history.
+    let first_bin = |domain: u32| key.domain.iter().position(|&d| d == domain);
+    rooms.retain(|&(room, _)| room > 0);
+    rooms.sort_by_key(|&(room, domain)| (std::cmp::Reverse(room), first_bin(domain)));
+    rooms.truncate(DOMAINS_TRIED_MAX);
+    rooms
+        .into_iter()
+        .map(|(_, domain)| Some((kind, domain)))
+        .chain([None])
+        .collect()
+}
+
+/// Places kinds in this order; those who want to be near somebody only within the given domain of that wish.
+fn in_order(problem: &Problem, order: &[usize], within: Option<(usize, u32)>) -> Packing {
     let mut packing = Packing::empty(problem);
+    let mut loads = Loads::new(problem, &problem.constraints);
     // Bins of a class are alike until one is used; so only the first unused one of each is looked at.
     let mut unused: Vec<Vec<usize>> = vec![Vec::new(); problem.classes_count];
     for bin in (0..problem.bins.len()).rev() {
         unused[problem.class_of[bin] as usize].push(bin);
     }
+    let domains = within.and_then(|(kind, domain)| {
+        let near = problem.constraints.near[kind].as_ref()?;
+        Some((&near.keys.first()?.domain, domain))
+    });
     for &kind in order {
+        let domains = domains.filter(|_| problem.constraints.near[kind].is_some());
+        let is_within = |bin: usize| domains.is_none_or(|(of_bin, domain)| of_bin[bin] == domain);
         for _ in 0..problem.kinds[kind].count {
-            let Some((bin, fresh)) = tightest(problem, &packing, &unused, kind) else {
-                break;
-            };
-            if fresh {
+            let used = packing.used().map(|(bin, free)| (bin, free, false));
+            let fresh = unused.iter().filter_map(|bins| bins.last());
+            let fresh = fresh.map(|&bin| (bin, problem.free_in(bin), true));
+            let chosen = used
+                .chain(fresh)
+                .filter(|&(bin, free, _)| {
+                    problem.is_allowed(kind, bin)
+                        && fits(&problem.kinds[kind].demand, free)
+                        && is_within(bin)
+                        && loads.admits(kind, bin)
+                        && loads.pleases(kind, bin)
+                })
+                .map(|(bin, free, is_fresh)| (left_over(problem, kind, free), bin, is_fresh))
+                .min();
+            let Some((_, bin, is_fresh)) = chosen else { break };
+            if is_fresh {
                 unused[problem.class_of[bin] as usize].pop();
             }
             packing.put(problem, kind, bin);
+            loads.put(kind, bin);
         }
     }
-    packing
-}
-
-/// The bin that has least left over after taking a member, and whether it was unused.
-fn tightest(
-    problem: &Problem,
-    packing: &Packing,
-    unused: &[Vec<usize>],
-    kind: usize,
-) -> Option<(usize, bool)> {
-    let used = packing.used().map(|(bin, free)| (bin, free, false));
-    let fresh = unused
-        .iter()
-        .filter_map(|bins| bins.last())
-        .map(|&bin| (bin, problem.free_in(bin), true));
-    used.chain(fresh)
-        .filter(|&(bin, free, _)| problem.is_allowed(kind, bin) && fits(&problem.kinds[kind].demand, free))
-        .map(|(bin, free, is_fresh)| (left_over(problem, kind, free), bin, is_fresh))
-        .min()
-        .map(|(_, bin, is_fresh)| (bin, is_fresh))
+    if loads.holds() {
+        packing
+    } else {
+        Packing::empty(problem)
+    }
 }
 
 /// True if a demand fits into what is free.

@@ -1,6 +1,7 @@
 //! Turns a failed attempt into data that says what is missing.
 
 use super::Tables;
+use super::constraints::Loads;
 use super::construct::Packing;
 use super::problem::Problem;
 use crate::nodes::{NodeId, NodeTable};
@@ -21,7 +22,7 @@ pub(super) fn one_shape(shape: &Shape, fit: u32, need: u32, tables: &Tables<'_>)
             .map_or(0, |&(_, amount)| amount);
         free - i64::from(nodes.room(node, shape)) * amount
     };
-    let ruled_out = reasons(shape, nodes, resources, after);
+    let ruled_out = reasons(shape, nodes, resources, after, |_| None);
     let missing = i64::from(need - fit);
     // A resource is to blame for itself if the members would not fit even if nothing else were asked for.
     let usable: Vec<NodeId> = usable_nodes(shape, nodes).collect();
@@ -86,7 +87,22 @@ pub(super) fn mixed(problem: &Problem, best: &Packing, need: u32, tables: &Table
             _ => tables.nodes.free(node, resource),
         }
     };
-    let ruled_out = reasons(shape, tables.nodes, tables.resources, after);
+    let mut bin_of: Vec<Option<usize>> = vec![None; tables.nodes.rows_count()];
+    for (bin, node) in problem.bins.iter().enumerate() {
+        bin_of[node.index()] = Some(bin);
+    }
+    let mut loads = Loads::new(problem, &problem.constraints);
+    for (kind, bin) in best.members() {
+        loads.put(kind, bin);
+    }
+    let other_pods = |node: NodeId| {
+        let bin = bin_of[node.index()]?;
+        problem
+            .constraints
+            .ruled_out(problem, kind, bin, tables)
+            .or_else(|| loads.why_not(kind, bin))
+    };
+    let ruled_out = reasons(shape, tables.nodes, tables.resources, after, other_pods);
     let mut short: Vec<Shortage> = Vec::new();
     for (column, &resource) in problem.resources.iter().enumerate() {
         let over = problem.least_demand(column, need) - i128::from(problem.total[column]);
@@ -134,6 +150,7 @@ fn reasons(
     table: &NodeTable,
     resources: &Resources,
     free: impl Fn(NodeId, ResourceId) -> i64,
+    other_pods: impl Fn(NodeId) -> Option<NodeReason>,
 ) -> Vec<(NodeReason, u32)> {
     let mut counts: BTreeMap<NodeReason, u32> = BTreeMap::new();
     for id in table.ids() {
@@ -147,11 +164,16 @@ fn reasons(
             *counts.entry(reason).or_default() += 1;
             continue;
         }
+        let mut is_short = false;
         for &(resource, amount) in &shape.requests {
             if free(id, resource) < amount {
+                is_short = true;
                 let reason = NodeReason::Insufficient(resources.name(resource).clone());
                 *counts.entry(reason).or_default() += 1;
             }
+        }
+        if !is_short && let Some(reason) = other_pods(id) {
+            *counts.entry(reason).or_default() += 1;
         }
     }
     let mut counts: Vec<(NodeReason, u32)> = counts.into_iter().collect();

@@ -1,22 +1,29 @@
 //! The group cycle: where do these members go, all of them or at least the minimum – or why is that impossible?
 //!
-//! Three tiers, from cheap to dear. The rule that keeps answers sound: bounds may only refuse, constructions may
-//! only place, an exhausted search may do both. What is neither placed nor refused is *undecided* and says so.
+//! Tiers, from cheap to dear. The rule that keeps answers sound: bounds may only refuse, constructions may only
+//! place, an exhausted search may do both. What is neither placed nor refused is *undecided* and says so.
 //!
-//! 1. Members of one shape: a closed form, exact.
-//! 2. Several shapes: bounds, then constructions in several orders.
-//! 3. Exact search within a budget of branches.
+//! 1. Bounds: each kind of member by itself, each resource by itself.
+//! 2. Members of one shape: closed forms, exact.
+//! 3. Constructions in several orders.
+//! 4. Exact search within a budget of branches.
 
+mod closed_form;
+mod constraints;
 mod construct;
 mod explain;
 mod one_shape;
 mod problem;
+mod score;
 mod search;
 
 use crate::nodes::{NodeId, NodeTable};
 use crate::refusal::NoRoom;
+use crate::relations::Relations;
 use crate::room::Rooms;
-use crate::shape::{Resources, ShapeId, Shapes};
+use crate::shape::{Resources, Shape, ShapeId, Shapes};
+use construct::Packing;
+use problem::Problem;
 
 /// What is asked for.
 #[derive(Debug, Clone)]
@@ -60,24 +67,46 @@ pub(crate) struct Tables<'a> {
     pub(crate) nodes: &'a NodeTable,
     pub(crate) shapes: &'a Shapes,
     pub(crate) resources: &'a Resources,
+    pub(crate) relations: &'a Relations,
     pub(crate) rooms: &'a mut Rooms,
+}
+
+impl Tables<'_> {
+    /// True if other pods and ports do not matter to a shape.
+    fn is_independent(&self, shape: &Shape) -> bool {
+        let guarded = |&matcher| !self.relations.counts.guarded_keys(matcher).is_empty();
+        shape.wishes.is_empty() && shape.ports.is_empty() && !shape.matches.iter().any(guarded)
+    }
 }
 
 /// Answers a request; changes nothing but caches.
 pub(crate) fn solve(request: &Request, tables: &mut Tables<'_>, branches_max: u32) -> Outcome {
-    if let [(shape, count)] = request.shapes[..] {
+    if let [(shape, count)] = request.shapes[..]
+        && tables.is_independent(tables.shapes.get(shape))
+    {
         return one_shape::solve(shape, count, request.need, request.style, tables);
     }
-    let problem = problem::Problem::new(request, tables);
-    let refused = problem.excluded_by_bounds(request.need);
-    let best = construct::best(&problem, request.need);
-    if best.placed_count() >= request.need && !refused {
+    let problem = Problem::new(request, tables);
+    if problem.excluded_by_bounds(request.need) {
+        let best = construct::best(&problem);
+        return Outcome::Infeasible(explain::mixed(&problem, &best, request.need, tables));
+    }
+    if let [kind] = &problem.kinds[..] {
+        let order = score::order(&problem, request.style, tables);
+        if let Some(fill) = closed_form::fill(&problem, kind.count, &order) {
+            let placed: u32 = fill.iter().map(|&(_, count)| count).sum();
+            if placed >= request.need {
+                return Outcome::Placed(fill.iter().map(|&(bin, n)| (0, problem.bins[bin], n)).collect());
+            }
+            let best = Packing::of_fill(&problem, &fill);
+            return Outcome::Infeasible(explain::mixed(&problem, &best, request.need, tables));
+        }
+    }
+    let best = construct::best(&problem);
+    if best.placed_count() >= request.need {
         return Outcome::Placed(best.seats(&problem));
     }
     let why = || explain::mixed(&problem, &best, request.need, tables);
-    if refused {
-        return Outcome::Infeasible(why());
-    }
     match search::search(&problem, request.wanted() - request.need, branches_max) {
         search::Found::Placement(packing) => Outcome::Placed(packing.seats(&problem)),
         search::Found::Nothing => Outcome::Infeasible(why()),

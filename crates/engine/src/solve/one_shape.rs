@@ -1,9 +1,9 @@
 //! Members that all require the same: the room of every node is known, so the answer is a sum.
 
-use super::explain;
-use super::{Outcome, Style, Tables};
-use crate::nodes::{NodeId, NodeTable};
-use crate::shape::{Shape, ShapeId};
+use super::score::score;
+use super::{Outcome, Style, Tables, explain};
+use crate::nodes::NodeId;
+use crate::shape::ShapeId;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -39,20 +39,4 @@ pub(super) fn solve(id: ShapeId, wanted: u32, need: u32, style: Style, tables: &
         }
     }
     Outcome::Placed(seats)
-}
-
-/// How welcome one more copy is on a node, in thousandths: how full the node would be (packing) or how empty
-/// (spreading), on average over what the shape requests.
-fn score(table: &NodeTable, node: NodeId, shape: &Shape, style: Style) -> i64 {
-    let mut sum: i128 = 0;
-    for &(resource, amount) in &shape.requests {
-        let allocatable = i128::from(table.allocatable(node, resource).max(1));
-        let used = allocatable - i128::from(table.free(node, resource)) + i128::from(amount);
-        sum += used * 1000 / allocatable;
-    }
-    let full = (sum / shape.requests.len().max(1) as i128) as i64;
-    match style {
-        Style::Pack => full,
-        Style::Spread => -full,
-    }
 }

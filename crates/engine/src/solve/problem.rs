@@ -1,10 +1,14 @@
 //! A request over several shapes, cut down to what matters: the resources asked for and the nodes with room.
 
+use super::constraints::{Constraints, NO_DOMAIN};
 use super::{Request, Tables};
 use crate::nodes::NodeId;
 use crate::shape::{ResourceId, ShapeId};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
+
+/// What makes bins alike: what is free, who is allowed, what rules see.
+type Likeness = (Vec<i64>, Vec<bool>, Vec<u32>);
 
 /// Members of one shape.
 #[derive(Debug, Clone)]
@@ -35,6 +39,8 @@ pub(super) struct Problem {
     pub(super) classes_count: usize,
     /// Sum of what is free over all bins.
     pub(super) total: Vec<i64>,
+    /// What members and existing pods demand of each other.
+    pub(super) constraints: Constraints,
 }
 
 impl Problem {
@@ -95,12 +101,49 @@ impl Problem {
             bins,
             free,
             allowed,
-            class_of: vec![],
+            class_of: Vec::new(),
             classes_count: 0,
             total,
+            constraints: Constraints::default(),
         };
+        problem.constraints = Constraints::new(&mut problem, tables);
+        if !problem.constraints.is_empty() {
+            problem.count_room();
+        }
         problem.find_classes();
         problem
+    }
+
+    /// Copies of a kind that fit into what is free in a bin, whether they may or not.
+    pub(super) fn copies(&self, kind: usize, free: &[i64]) -> u64 {
+        let demand = self.kinds[kind]
+            .demand
+            .iter()
+            .zip(free)
+            .filter(|(demand, _)| **demand > 0);
+        demand
+            .map(|(demand, free)| (free / demand) as u64)
+            .min()
+            .unwrap_or(u64::from(u32::MAX))
+    }
+
+    /// Copies that fit into an untouched bin by themselves.
+    pub(super) fn room_in(&self, kind: usize, bin: usize) -> u64 {
+        if !self.is_allowed(kind, bin) {
+            return 0;
+        }
+        let copies = self.copies(kind, self.free_in(bin));
+        if self.constraints.ports_conflict(kind, kind, self.kinds.len()) {
+            copies.min(1)
+        } else {
+            copies
+        }
+    }
+
+    fn count_room(&mut self) {
+        for kind in 0..self.kinds.len() {
+            self.kinds[kind].room = (0..self.bins.len()).map(|bin| self.room_in(kind, bin)).sum();
+        }
     }
 
     /// What is free in a bin.
@@ -159,20 +202,47 @@ impl Problem {
     }
 
     fn find_classes(&mut self) {
-        let mut numbers: FxHashMap<(Vec<i64>, Vec<bool>), u32> = FxHashMap::default();
+        let mut numbers: FxHashMap<Likeness, u32> = FxHashMap::default();
         let kinds = self.kinds.len();
+        let places = self.places();
         let mut class_of = Vec::with_capacity(self.bins.len());
         for bin in 0..self.bins.len() {
-            let key = (
-                self.free_in(bin).to_vec(),
-                self.allowed[bin * kinds..(bin + 1) * kinds].to_vec(),
-            );
+            let allowed = self.allowed[bin * kinds..(bin + 1) * kinds].to_vec();
+            let place = places.iter().map(|place| place[bin]).collect();
             let next = numbers.len() as u32;
-            class_of.push(*numbers.entry(key).or_insert(next));
+            class_of.push(
+                *numbers
+                    .entry((self.free_in(bin).to_vec(), allowed, place))
+                    .or_insert(next),
+            );
         }
         self.classes_count = numbers.len();
         self.class_of = class_of;
     }
+
+    /// What every rule sees of a bin: its domain, or for a bin that is a domain of its own, what exists there.
+    /// Bins that are alone in their domains are alike although their domains differ.
+    fn places(&self) -> Vec<Vec<u32>> {
+        let rules = &self.constraints;
+        let apart = rules.apart.iter().map(|rule| seen(&rule.domain, |_| 0));
+        let near = rules.near.iter().flatten().flat_map(|near| &near.keys);
+        let near = near.map(|key| seen(&key.domain, |domain| key.existing[domain]));
+        let even = rules.even.iter().flatten();
+        let even = even.map(|rule| seen(&rule.domain, |domain| rule.existing[domain]));
+        apart.chain(near).chain(even).collect()
+    }
+}
+
+fn seen(domains: &[u32], existing: impl Fn(usize) -> u32) -> Vec<u32> {
+    let mut bins_in: FxHashMap<u32, u32> = FxHashMap::default();
+    for &domain in domains {
+        *bins_in.entry(domain).or_default() += 1;
+    }
+    let mark = |&domain: &u32| match bins_in.get(&domain) {
+        Some(1) if domain != NO_DOMAIN => NO_DOMAIN - 1 - existing(domain as usize).min(NO_DOMAIN / 2),
+        _ => domain,
+    };
+    domains.iter().map(mark).collect()
 }
 
 fn dominant_share(demand: &[i64], total: &[i64]) -> i64 {

@@ -1,8 +1,12 @@
 //! Exact search: tries every placement that is not like another one, within a budget of branches.
 //!
+//! Rules about the final state are checked when everybody is placed; on the way a bound tells when they cannot come
+//! right any more.
+//!
 //! Members of a kind are interchangeable, so they take bins in ascending order; bins that are alike at the
 //! moment of choice are interchangeable, so only the first of them is tried. Neither rule loses a solution.
 
+use super::constraints::Loads;
 use super::construct::{Packing, fits};
 use super::problem::Problem;
 
@@ -33,6 +37,8 @@ pub(super) fn search(problem: &Problem, skips_max: u32, branches_max: u32) -> Fo
         free: problem.free.clone(),
         total: problem.total.clone(),
         touched: vec![0; problem.bins.len()],
+        loads: (!problem.constraints.is_empty()).then(|| Loads::new(problem, &problem.constraints)),
+        remaining: problem.kinds.iter().map(|kind| kind.count).collect(),
         path: Vec::with_capacity(wanted as usize),
         branches_left: branches_max,
     };
@@ -62,6 +68,10 @@ struct Search<'a> {
     total: Vec<i64>,
     /// How many members of the path are in a bin; an untouched bin is alike with all of its class.
     touched: Vec<u32>,
+    /// What rules see; none if there are no rules.
+    loads: Option<Loads<'a>>,
+    /// Members of each kind that may still be placed.
+    remaining: Vec<u32>,
     path: Vec<(usize, usize)>,
     branches_left: u32,
 }
@@ -86,7 +96,8 @@ impl Search<'_> {
         let mut tried: Vec<usize> = Vec::new();
         for bin in first_bin..self.problem.bins.len() {
             let fits = self.problem.is_allowed(kind, bin)
-                && fits(&self.problem.kinds[kind].demand, self.free_in(bin));
+                && fits(&self.problem.kinds[kind].demand, self.free_in(bin))
+                && self.loads.as_ref().is_none_or(|loads| loads.admits(kind, bin));
             if !fits || tried.iter().any(|&other| self.alike(other, bin)) {
                 continue;
             }
@@ -94,22 +105,32 @@ impl Search<'_> {
                 return Step::OutOfBudget;
             };
             self.branches_left = left;
-            self.shift(kind, bin, -1);
-            self.path.push((kind, bin));
-            match self.member(position, kind, remaining - 1, bin, skips) {
+            self.put(kind, bin);
+            let can_hold = self
+                .loads
+                .as_ref()
+                .is_none_or(|loads| loads.can_hold(&self.remaining));
+            let step = if can_hold {
+                self.member(position, kind, remaining - 1, bin, skips)
+            } else {
+                Step::Exhausted
+            };
+            match step {
                 Step::Exhausted => {
-                    self.path.pop();
-                    self.shift(kind, bin, 1);
+                    self.take(kind, bin);
                     tried.push(bin);
                 }
                 decided => return decided,
             }
         }
         // Leaving out the rest of this kind comes last, because more members are better.
-        match skips.checked_sub(remaining) {
-            Some(skips) => self.kind(position + 1, skips),
-            None => Step::Exhausted,
-        }
+        let Some(skips) = skips.checked_sub(remaining) else {
+            return Step::Exhausted;
+        };
+        let left_out = std::mem::take(&mut self.remaining[kind]);
+        let step = self.kind(position + 1, skips);
+        self.remaining[kind] = left_out;
+        step
     }
 
     /// Cheap bounds on what is left: every kind has room by itself, and no resource is short in total.
@@ -123,7 +144,7 @@ impl Search<'_> {
                     break;
                 }
                 if self.problem.is_allowed(kind, bin) {
-                    room += self.copies(kind, bin);
+                    room += self.problem.copies(kind, self.free_in(bin));
                 }
             }
             missing += needed.saturating_sub(room);
@@ -142,18 +163,6 @@ impl Search<'_> {
             })
     }
 
-    fn copies(&self, kind: usize, bin: usize) -> u64 {
-        let demand = &self.problem.kinds[kind].demand;
-        let copies = demand
-            .iter()
-            .zip(self.free_in(bin))
-            .filter(|(demand, _)| **demand > 0);
-        copies
-            .map(|(demand, free)| (free / demand) as u64)
-            .min()
-            .unwrap_or(u64::MAX)
-    }
-
     fn free_in(&self, bin: usize) -> &[i64] {
         let width = self.problem.resources.len();
         &self.free[bin * width..(bin + 1) * width]
@@ -163,23 +172,39 @@ impl Search<'_> {
         if self.touched[a] == 0 && self.touched[b] == 0 {
             return self.problem.class_of[a] == self.problem.class_of[b];
         }
+        // With rules, a bin that was used differs from others in more than what is free in it.
         let kinds = self.problem.kinds.len();
-        self.free_in(a) == self.free_in(b)
+        self.loads.is_none()
+            && self.free_in(a) == self.free_in(b)
             && self.problem.allowed[a * kinds..(a + 1) * kinds]
                 == self.problem.allowed[b * kinds..(b + 1) * kinds]
     }
 
-    /// Puts a member into a bin (-1) or takes it out (+1).
+    fn put(&mut self, kind: usize, bin: usize) {
+        self.shift(kind, bin, -1);
+        self.touched[bin] += 1;
+        self.remaining[kind] -= 1;
+        self.path.push((kind, bin));
+        if let Some(loads) = &mut self.loads {
+            loads.put(kind, bin);
+        }
+    }
+
+    fn take(&mut self, kind: usize, bin: usize) {
+        self.shift(kind, bin, 1);
+        self.touched[bin] -= 1;
+        self.remaining[kind] += 1;
+        self.path.pop();
+        if let Some(loads) = &mut self.loads {
+            loads.take(kind, bin);
+        }
+    }
+
     fn shift(&mut self, kind: usize, bin: usize, sign: i64) {
         let width = self.problem.resources.len();
         for (resource, demand) in self.problem.kinds[kind].demand.iter().enumerate() {
             self.free[bin * width + resource] += sign * demand;
             self.total[resource] += sign * demand;
-        }
-        if sign < 0 {
-            self.touched[bin] += 1;
-        } else {
-            self.touched[bin] -= 1;
         }
     }
 }

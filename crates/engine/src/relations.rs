@@ -1,0 +1,250 @@
+//! What pods have to do with each other, kept up to date as pods, nodes and namespaces come and go.
+//!
+//! A wish names its matcher; a new matcher looks at every pod once, and from then on every pod looks at every
+//! live matcher when it comes. The matchers that match a pod are part of its shape.
+
+use crate::counts::{Candidate, Counts, MatcherId};
+use crate::engine::Engine;
+use crate::nodes::NodeId;
+use crate::pods::PodRow;
+use crate::shape::{Even, Shape, ShapeId, Wishes};
+use crate::topology::Topology;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tutti_model::{HostPort, Labels, Node, ObjectKey, Pod, PodSelector, Text, Time};
+
+/// The tables behind wishes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Relations {
+    pub(crate) topology: Topology,
+    pub(crate) counts: Counts,
+    /// Ports in use by node; only nodes where somebody uses one.
+    pub(crate) ports: FxHashMap<NodeId, Vec<HostPort>>,
+    namespaces: FxHashMap<Text, Labels>,
+    no_labels: Labels,
+}
+
+impl Relations {
+    fn candidate<'a>(&'a self, key: &'a ObjectKey, labels: &'a Labels) -> Candidate<'a> {
+        let namespace_labels = self.namespaces.get(&key.namespace).unwrap_or(&self.no_labels);
+        Candidate {
+            namespace: &key.namespace,
+            namespace_labels,
+            labels,
+        }
+    }
+
+    /// All matchers that match a pod.
+    pub(crate) fn matching(&self, key: &ObjectKey, labels: &Labels) -> Vec<MatcherId> {
+        self.counts.matching(&self.candidate(key, labels))
+    }
+
+    /// Counts a pod on a node, or no longer. `lasting` is false for a pod that is being deleted.
+    pub(crate) fn shift(&mut self, shape: &Shape, node: NodeId, lasting: bool, add: bool) {
+        for &matcher in &shape.matches {
+            self.counts
+                .shift_matched(matcher, node, lasting, add, &self.topology);
+        }
+        for &(matcher, key) in &shape.wishes.apart {
+            self.counts.shift_owner(matcher, key, node, add, &self.topology);
+        }
+        if shape.ports.is_empty() {
+            return;
+        }
+        let used = self.ports.entry(node).or_default();
+        for port in &shape.ports {
+            if add {
+                used.push(port.clone());
+            } else if let Some(at) = used.iter().position(|other| other == port) {
+                used.swap_remove(at);
+            }
+        }
+        if used.is_empty() {
+            self.ports.remove(&node);
+        }
+    }
+
+    /// Takes in the labels of a node.
+    pub(crate) fn set_node(&mut self, id: NodeId, node: Option<&Node>) {
+        for (key, from, to) in self.topology.set_node(id, node) {
+            self.counts.move_node(id, key, from, to);
+        }
+    }
+}
+
+impl Engine {
+    /// Makes the matchers of a pod's wishes live.
+    pub(crate) fn acquire_wishes(&mut self, pod: &Pod, now: Time) -> Wishes {
+        let mut wishes = Wishes::default();
+        if pod.inter_pod.is_empty() {
+            return wishes;
+        }
+        let key = |engine: &mut Self, name: &Text| {
+            let Self { relations, nodes, .. } = engine;
+            relations.topology.acquire(name, nodes)
+        };
+        if !pod.inter_pod.affinity.is_empty() {
+            let mut selectors: Vec<PodSelector> = pod
+                .inter_pod
+                .affinity
+                .iter()
+                .map(|term| term.pods.clone())
+                .collect();
+            selectors.sort_unstable();
+            selectors.dedup();
+            let mut names: Vec<&Text> = pod
+                .inter_pod
+                .affinity
+                .iter()
+                .map(|term| &term.topology_key)
+                .collect();
+            names.sort_unstable();
+            names.dedup();
+            let keys = names.into_iter().map(|name| key(self, name)).collect();
+            wishes.near = Some((self.acquire_matcher(&selectors, now), keys));
+        }
+        for term in &pod.inter_pod.anti_affinity {
+            let key = key(self, &term.topology_key);
+            wishes
+                .apart
+                .push((self.acquire_matcher(std::slice::from_ref(&term.pods), now), key));
+        }
+        for spread in &pod.inter_pod.spread {
+            let key = key(self, &spread.topology_key);
+            let selector = PodSelector::in_namespace(&pod.key.namespace, spread.labels.clone());
+            wishes.even.push(Even {
+                matcher: self.acquire_matcher(&[selector], now),
+                key,
+                max_skew: spread.max_skew.get(),
+                min_domains: spread.min_domains.map_or(0, std::num::NonZeroU32::get),
+                honors_affinity: spread.honors_affinity,
+                honors_taints: spread.honors_taints,
+            });
+        }
+        for (matcher, key) in wishes.pairs() {
+            let Relations { counts, topology, .. } = &mut self.relations;
+            counts.use_key(matcher, key, topology);
+        }
+        wishes
+    }
+
+    /// Lets go of the matchers of a pod's wishes.
+    pub(crate) fn release_wishes(&mut self, wishes: &Wishes, now: Time) {
+        for (matcher, key) in wishes.pairs() {
+            self.relations.counts.drop_key(matcher, key);
+            self.relations.topology.release(key);
+        }
+        let near = wishes.near.iter().map(|(matcher, _)| *matcher);
+        let apart = wishes.apart.iter().map(|(matcher, _)| *matcher);
+        let even = wishes.even.iter().map(|even| even.matcher);
+        for matcher in near.chain(apart).chain(even) {
+            for pod in self.relations.counts.release(matcher).unwrap_or_default() {
+                self.rematch(&pod, matcher, false, now);
+            }
+        }
+    }
+
+    /// Takes in the labels of a namespace.
+    pub(crate) fn set_namespace(&mut self, name: &Text, labels: Labels, now: Time) {
+        let before = self
+            .relations
+            .namespaces
+            .get(name)
+            .unwrap_or(&self.relations.no_labels);
+        if *before == labels {
+            return;
+        }
+        self.relations.namespaces.insert(name.clone(), labels);
+        if !self.relations.counts.looks_at_namespaces() {
+            return;
+        }
+        let in_namespace = |(key, _): &(&ObjectKey, &PodRow)| key.namespace == *name;
+        let pods: BTreeSet<ObjectKey> = self
+            .pods
+            .iter()
+            .filter(in_namespace)
+            .map(|(key, _)| key.clone())
+            .collect();
+        for pod in pods {
+            let Some(row) = self.pods.pod(&pod) else { continue };
+            let before = self.shapes.get(row.shape).matches.clone();
+            let after = self.relations.matching(&pod, &row.labels);
+            for &matcher in before.iter().filter(|matcher| !after.contains(matcher)) {
+                self.rematch(&pod, matcher, false, now);
+            }
+            for &matcher in after.iter().filter(|matcher| !before.contains(matcher)) {
+                self.rematch(&pod, matcher, true, now);
+            }
+        }
+    }
+
+    fn acquire_matcher(&mut self, selectors: &[PodSelector], now: Time) -> MatcherId {
+        let (id, is_new) = self.relations.counts.acquire(selectors);
+        if is_new {
+            let matches = |(key, row): &(&ObjectKey, &PodRow)| {
+                self.relations
+                    .counts
+                    .matches(id, &self.relations.candidate(key, &row.labels))
+            };
+            let pods: BTreeSet<ObjectKey> = self
+                .pods
+                .iter()
+                .filter(matches)
+                .map(|(key, _)| key.clone())
+                .collect();
+            for pod in pods {
+                self.rematch(&pod, id, true, now);
+            }
+        }
+        id
+    }
+
+    /// Takes in that a pod is matched by one more matcher, or one less: another shape, other counts.
+    fn rematch(&mut self, pod: &ObjectKey, matcher: MatcherId, matches: bool, now: Time) {
+        let Some(row) = self.pods.pod(pod).cloned() else {
+            return;
+        };
+        let mut all = self.shapes.get(row.shape).matches.clone();
+        match (all.binary_search(&matcher), matches) {
+            (Err(at), true) => all.insert(at, matcher),
+            (Ok(at), false) => {
+                all.remove(at);
+            }
+            _ => return,
+        }
+        let shape = self.shapes.acquire_with_matches(row.shape, all);
+        self.relations.counts.set_member(matcher, pod, matches);
+        if let Some(node) = row.node() {
+            let Relations { counts, topology, .. } = &mut self.relations;
+            counts.shift_matched(matcher, node, !row.terminating, matches, topology);
+        }
+        self.pods.reshape(pod, shape);
+        if row.wants_seat() {
+            // Before the old shape goes: the unit may sleep on it.
+            self.touch(&row.unit(pod), now);
+        }
+        self.release_shape(row.shape);
+    }
+
+    /// Remembers who matches what when a pod comes, changes or goes.
+    pub(crate) fn set_memberships(
+        &mut self,
+        pod: &ObjectKey,
+        before: Option<ShapeId>,
+        after: Option<ShapeId>,
+    ) {
+        let matches = |shape: Option<ShapeId>| shape.map(|id| Arc::clone(self.shapes.get(id)));
+        let (before, after) = (matches(before), matches(after));
+        let (before, after) = (
+            before.as_ref().map_or(&[][..], |shape| &shape.matches),
+            after.as_ref().map_or(&[][..], |shape| &shape.matches),
+        );
+        for &matcher in before.iter().filter(|matcher| !after.contains(matcher)) {
+            self.relations.counts.set_member(matcher, pod, false);
+        }
+        for &matcher in after.iter().filter(|matcher| !before.contains(matcher)) {
+            self.relations.counts.set_member(matcher, pod, true);
+        }
+    }
+}

@@ -1,0 +1,593 @@
+//! What members and existing pods demand of each other, cut down to the bins of one problem.
+//!
+//! Validity is about the final state: a rule holds if it holds with everybody in place. Rules that can only get
+//! worse as members are added (apart, ports) are checked at every step; the others (near, even) at the end, with
+//! a bound on the way that tells when they cannot come right any more.
+
+use super::Tables;
+use super::problem::Problem;
+use crate::counts::MatcherId;
+use crate::nodes::NodeId;
+use crate::refusal::NodeReason;
+use crate::shape::{Even, Shape};
+use crate::topology::KeyId;
+use std::sync::Arc;
+
+/// A bin that is in no domain.
+pub(super) const NO_DOMAIN: u32 = u32::MAX;
+
+/// All rules of a problem.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Constraints {
+    pub(super) apart: Vec<Apart>,
+    /// By kind.
+    pub(super) near: Vec<Option<Near>>,
+    /// By kind.
+    pub(super) even: Vec<Vec<EvenRule>>,
+    /// `ports[a * kinds + b]`: kinds a and b cannot share a bin. Empty if nobody has ports.
+    pub(super) ports: Vec<bool>,
+}
+
+/// Owners and matching members may not share a domain.
+#[derive(Debug, Clone)]
+pub(super) struct Apart {
+    pub(super) domain: Vec<u32>,
+    pub(super) domains_count: usize,
+    /// Kinds that have the wish.
+    pub(super) owns: Vec<bool>,
+    /// Kinds that the wish speaks of.
+    pub(super) matched: Vec<bool>,
+}
+
+/// A kind must have matching pods in its domain of every key.
+#[derive(Debug, Clone)]
+pub(super) struct Near {
+    pub(super) keys: Vec<NearKey>,
+    /// Kinds that match.
+    pub(super) matched: Vec<bool>,
+    /// True if a matching pod exists already, anywhere; then nobody may be the first.
+    pub(super) exists: bool,
+}
+
+/// One topology key of a [`Near`].
+#[derive(Debug, Clone)]
+pub(super) struct NearKey {
+    pub(super) domain: Vec<u32>,
+    /// Matching pods that exist, by domain.
+    pub(super) existing: Vec<u32>,
+}
+
+/// A spread constraint of a kind.
+#[derive(Debug, Clone)]
+pub(super) struct EvenRule {
+    /// Domain of a bin; none if pods there do not count.
+    pub(super) domain: Vec<u32>,
+    /// Pods that exist and count, by domain.
+    pub(super) existing: Vec<u32>,
+    /// Domains that take part.
+    pub(super) takes_part: Vec<bool>,
+    /// Kinds that count.
+    pub(super) counted: Vec<bool>,
+    pub(super) max_skew: u32,
+    /// Too few domains: the emptiest one counts as empty.
+    pub(super) floor_is_zero: bool,
+}
+
+impl EvenRule {
+    /// The lowest count over all domains that take part.
+    pub(super) fn floor(&self, placed: &[u32]) -> u32 {
+        if self.floor_is_zero {
+            return 0;
+        }
+        let counts = self
+            .takes_part
+            .iter()
+            .enumerate()
+            .filter(|(_, takes_part)| **takes_part);
+        counts
+            .map(|(domain, _)| self.existing[domain] + placed[domain])
+            .min()
+            .unwrap_or(0)
+    }
+
+    /// The highest floor that so many more members can lead to.
+    fn highest_floor(&self, placed: &[u32], more: u32) -> u32 {
+        if self.floor_is_zero {
+            return 0;
+        }
+        let taking_part = self
+            .takes_part
+            .iter()
+            .enumerate()
+            .filter(|(_, takes_part)| **takes_part);
+        let mut counts: Vec<u32> = taking_part.map(|(d, _)| self.existing[d] + placed[d]).collect();
+        counts.sort_unstable();
+        let mut left = u64::from(more);
+        let mut floor = counts.first().copied().unwrap_or(0);
+        for (index, &count) in counts.iter().enumerate() {
+            let step = u64::from(count - floor) * index as u64;
+            if step > left {
+                return floor + (left / index as u64) as u32;
+            }
+            left -= step;
+            floor = count;
+        }
+        floor + (left / counts.len().max(1) as u64) as u32
+    }
+}
+
+impl Constraints {
+    /// True if nobody demands anything of anybody.
+    pub(super) fn is_empty(&self) -> bool {
+        self.apart.is_empty()
+            && self.ports.is_empty()
+            && self.near.iter().all(Option::is_none)
+            && self.even.iter().all(Vec::is_empty)
+    }
+
+    /// Reads the rules of a problem and forbids bins that existing pods rule out for good.
+    pub(super) fn new(problem: &mut Problem, tables: &Tables<'_>) -> Self {
+        let shapes: Vec<Arc<Shape>> = problem
+            .kinds
+            .iter()
+            .map(|kind| Arc::clone(tables.shapes.get(kind.shape)))
+            .collect();
+        let reader = Reader {
+            tables,
+            shapes: &shapes,
+        };
+        let constraints = Self {
+            apart: reader.apart(problem),
+            near: shapes.iter().map(|shape| reader.near(problem, shape)).collect(),
+            even: reader.even(problem),
+            ports: reader.ports(problem),
+        };
+        reader.forbid(problem, &constraints);
+        constraints
+    }
+
+    /// True if two kinds cannot share a bin because of ports.
+    pub(super) fn ports_conflict(&self, a: usize, b: usize, kinds: usize) -> bool {
+        !self.ports.is_empty() && self.ports[a * kinds + b]
+    }
+}
+
+struct Reader<'a, 'b> {
+    tables: &'a Tables<'b>,
+    shapes: &'a [Arc<Shape>],
+}
+
+impl Reader<'_, '_> {
+    fn matched(&self, matcher: MatcherId) -> Vec<bool> {
+        self.shapes
+            .iter()
+            .map(|shape| shape.matches.binary_search(&matcher).is_ok())
+            .collect()
+    }
+
+    fn domains(&self, problem: &Problem, key: KeyId) -> Vec<u32> {
+        let topology = &self.tables.relations.topology;
+        problem
+            .bins
+            .iter()
+            .map(|&node| topology.domain(key, node).map_or(NO_DOMAIN, |d| d.0))
+            .collect()
+    }
+
+    /// Wishes of members, and wishes of existing pods that speak of members.
+    fn apart(&self, problem: &Problem) -> Vec<Apart> {
+        let counts = &self.tables.relations.counts;
+        let mut pairs: Vec<(MatcherId, KeyId)> = self
+            .shapes
+            .iter()
+            .flat_map(|shape| shape.wishes.apart.iter().copied())
+            .collect();
+        for shape in self.shapes {
+            for &matcher in &shape.matches {
+                pairs.extend(counts.guarded_keys(matcher).into_iter().map(|key| (matcher, key)));
+            }
+        }
+        pairs.sort_unstable();
+        pairs.dedup();
+        let rule = |&(matcher, key): &(MatcherId, KeyId)| Apart {
+            domain: self.domains(problem, key),
+            domains_count: self.tables.relations.topology.domains_count(key),
+            owns: self
+                .shapes
+                .iter()
+                .map(|shape| shape.wishes.apart.contains(&(matcher, key)))
+                .collect(),
+            matched: self.matched(matcher),
+        };
+        pairs.iter().map(rule).collect()
+    }
+
+    fn near(&self, problem: &Problem, shape: &Shape) -> Option<Near> {
+        let (matcher, keys) = shape.wishes.near.as_ref()?;
+        let relations = self.tables.relations;
+        let key = |&key: &KeyId| {
+            let domains = 0..relations.topology.domains_count(key) as u32;
+            let count = |d| {
+                relations
+                    .counts
+                    .matched_in(*matcher, key, crate::topology::DomainId(d))
+                    .seated
+            };
+            NearKey {
+                domain: self.domains(problem, key),
+                existing: domains.map(count).collect(),
+            }
+        };
+        let keys: Vec<NearKey> = keys.iter().map(key).collect();
+        let exists = keys.iter().any(|key| key.existing.iter().any(|&count| count > 0));
+        Some(Near {
+            keys,
+            matched: self.matched(*matcher),
+            exists,
+        })
+    }
+
+    fn even(&self, problem: &Problem) -> Vec<Vec<EvenRule>> {
+        let rules = |shape: &Arc<Shape>| {
+            let rule = |even: &Even| self.even_rule(problem, shape, even);
+            shape.wishes.even.iter().map(rule).collect()
+        };
+        self.shapes.iter().map(rules).collect()
+    }
+
+    fn even_rule(&self, problem: &Problem, shape: &Shape, even: &Even) -> EvenRule {
+        let relations = self.tables.relations;
+        let keys: Vec<KeyId> = shape.wishes.even.iter().map(|even| even.key).collect();
+        let counts_at = |node: NodeId| {
+            let Some(object) = self.tables.nodes.node(node) else {
+                return false;
+            };
+            keys.iter()
+                .all(|&key| relations.topology.domain(key, node).is_some())
+                && (!even.honors_affinity || shape.selects(object))
+                && (!even.honors_taints || shape.tolerates(object))
+        };
+        let domains_count = relations.topology.domains_count(even.key);
+        let mut takes_part = vec![false; domains_count];
+        for node in self.tables.nodes.ids().filter(|&node| counts_at(node)) {
+            if let Some(domain) = relations.topology.domain(even.key, node) {
+                takes_part[domain.index()] = true;
+            }
+        }
+        let mut existing = vec![0; domains_count];
+        for (node, tally) in relations.counts.matched_by_node(even.matcher) {
+            if let Some(domain) = relations.topology.domain(even.key, node)
+                && counts_at(node)
+            {
+                existing[domain.index()] += tally.lasting;
+            }
+        }
+        let mut domain = self.domains(problem, even.key);
+        for (domain, &node) in domain.iter_mut().zip(&problem.bins) {
+            if !counts_at(node) {
+                *domain = NO_DOMAIN;
+            }
+        }
+        let parts = takes_part.iter().filter(|takes_part| **takes_part).count();
+        EvenRule {
+            domain,
+            existing,
+            takes_part,
+            counted: self.matched(even.matcher),
+            max_skew: even.max_skew,
+            floor_is_zero: parts < even.min_domains as usize,
+        }
+    }
+
+    fn ports(&self, problem: &Problem) -> Vec<bool> {
+        if self.shapes.iter().all(|shape| shape.ports.is_empty()) {
+            return Vec::new();
+        }
+        let kinds = 0..problem.kinds.len();
+        let pairs = kinds.clone().flat_map(|a| kinds.clone().map(move |b| (a, b)));
+        pairs
+            .map(|(a, b)| self.shapes[a].ports_conflict(&self.shapes[b].ports))
+            .collect()
+    }
+
+    /// Rules that existing pods alone decide become part of "may this kind use this bin".
+    fn forbid(&self, problem: &mut Problem, constraints: &Constraints) {
+        let kinds = problem.kinds.len();
+        for kind in 0..kinds {
+            for bin in 0..problem.bins.len() {
+                let at = bin * kinds + kind;
+                if problem.allowed[at] && constraints.ruled_out(problem, kind, bin, self.tables).is_some() {
+                    problem.allowed[at] = false;
+                }
+            }
+        }
+    }
+}
+
+impl Constraints {
+    /// Why existing pods keep a kind out of a bin, whoever of the request comes along.
+    pub(super) fn ruled_out(
+        &self,
+        problem: &Problem,
+        kind: usize,
+        bin: usize,
+        tables: &Tables<'_>,
+    ) -> Option<NodeReason> {
+        let (node, relations) = (problem.bins[bin], tables.relations);
+        let shape = tables.shapes.get(problem.kinds[kind].shape);
+        if relations
+            .ports
+            .get(&node)
+            .is_some_and(|used| shape.ports_conflict(used))
+        {
+            return Some(NodeReason::Ports);
+        }
+        let matched = |&(matcher, key): &(MatcherId, KeyId)| {
+            let domain = relations.topology.domain(key, node);
+            domain.is_some_and(|domain| relations.counts.matched_in(matcher, key, domain).seated > 0)
+        };
+        let guarded = |&matcher: &MatcherId| {
+            relations.counts.guarded_keys(matcher).into_iter().any(|key| {
+                let domain = relations.topology.domain(key, node);
+                domain.is_some_and(|domain| relations.counts.owners_in(matcher, key, domain) > 0)
+            })
+        };
+        if shape.wishes.apart.iter().any(matched) || shape.matches.iter().any(guarded) {
+            return Some(NodeReason::PodAntiAffinity);
+        }
+        if self.near[kind].as_ref().is_some_and(|near| near.rules_out(bin)) {
+            return Some(NodeReason::PodAffinity);
+        }
+        // A pod that must be spread by a label needs a node with that label.
+        let lacks_label = self.even[kind].iter().any(|rule| rule.domain[bin] == NO_DOMAIN);
+        lacks_label.then_some(NodeReason::Spread)
+    }
+}
+
+impl Near {
+    /// True if nobody in the request can make this bin acceptable.
+    fn rules_out(&self, bin: usize) -> bool {
+        let no_help = !self.matched.iter().any(|matched| *matched);
+        self.keys.iter().any(|key| {
+            let domain = key.domain[bin];
+            domain == NO_DOMAIN || (no_help && key.existing[domain as usize] == 0)
+        })
+    }
+}
+
+/// Members that were put into bins, as far as rules look at them.
+#[derive(Debug, Clone)]
+pub(super) struct Loads<'a> {
+    constraints: &'a Constraints,
+    kinds: usize,
+    /// By rule and domain: owners and matching members.
+    apart: Vec<Vec<(u32, u32)>>,
+    /// By kind and key and domain: matching members; and how many there are in all.
+    near: Vec<Vec<Vec<u32>>>,
+    near_total: Vec<u32>,
+    /// By kind and rule and domain: counted members.
+    even: Vec<Vec<Vec<u32>>>,
+    /// By bin and kind: members, if ports matter.
+    in_bin: Vec<u32>,
+    /// By kind: bins and members.
+    seats: Vec<Vec<(usize, u32)>>,
+}
+
+impl<'a> Loads<'a> {
+    pub(super) fn new(problem: &Problem, constraints: &'a Constraints) -> Self {
+        let kinds = problem.kinds.len();
+        let near = constraints.near.iter().map(|near| {
+            near.iter()
+                .flat_map(|near| near.keys.iter().map(|key| vec![0; key.existing.len()]))
+                .collect()
+        });
+        let even = constraints
+            .even
+            .iter()
+            .map(|rules| rules.iter().map(|rule| vec![0; rule.existing.len()]).collect());
+        Self {
+            constraints,
+            kinds,
+            apart: constraints
+                .apart
+                .iter()
+                .map(|rule| vec![(0, 0); rule.domains_count])
+                .collect(),
+            near: near.collect(),
+            near_total: vec![0; kinds],
+            even: even.collect(),
+            in_bin: if constraints.ports.is_empty() {
+                vec![]
+            } else {
+                vec![0; problem.bins.len() * kinds]
+            },
+            seats: vec![Vec::new(); kinds],
+        }
+    }
+
+    /// True if a member may be added as far as rules that only get worse are concerned.
+    pub(super) fn admits(&self, kind: usize, bin: usize) -> bool {
+        self.is_apart(kind, bin) && self.has_ports(kind, bin)
+    }
+
+    /// Why one more member is not welcome in a bin, beside these.
+    pub(super) fn why_not(&self, kind: usize, bin: usize) -> Option<NodeReason> {
+        if !self.has_ports(kind, bin) {
+            Some(NodeReason::Ports)
+        } else if !self.is_apart(kind, bin) {
+            Some(NodeReason::PodAntiAffinity)
+        } else if !self.is_near(kind, bin) {
+            Some(NodeReason::PodAffinity)
+        } else if !self.is_even(kind, bin) {
+            Some(NodeReason::Spread)
+        } else {
+            None
+        }
+    }
+
+    fn is_apart(&self, kind: usize, bin: usize) -> bool {
+        for (rule, loads) in self.constraints.apart.iter().zip(&self.apart) {
+            let domain = rule.domain[bin];
+            if domain != NO_DOMAIN {
+                let (owners, matched) = loads[domain as usize];
+                if (rule.owns[kind] && matched > 0) || (rule.matched[kind] && owners > 0) {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    fn has_ports(&self, kind: usize, bin: usize) -> bool {
+        self.in_bin.is_empty()
+            || !(0..self.kinds).any(|other| {
+                self.in_bin[bin * self.kinds + other] > 0
+                    && self.constraints.ports_conflict(kind, other, self.kinds)
+            })
+    }
+
+    /// True if a member that were added now would have all its wishes fulfilled at once.
+    pub(super) fn pleases(&self, kind: usize, bin: usize) -> bool {
+        self.is_near(kind, bin) && self.is_even(kind, bin)
+    }
+
+    fn is_near(&self, kind: usize, bin: usize) -> bool {
+        let Some(near) = &self.constraints.near[kind] else {
+            return true;
+        };
+        let first = near.matched[kind] && !near.exists && self.near_total[kind] == 0;
+        first
+            || near.keys.iter().zip(&self.near[kind]).all(|(key, placed)| {
+                let domain = key.domain[bin] as usize;
+                key.existing[domain] + placed[domain] > 0
+            })
+    }
+
+    fn is_even(&self, kind: usize, bin: usize) -> bool {
+        self.constraints.even[kind]
+            .iter()
+            .zip(&self.even[kind])
+            .all(|(rule, placed)| {
+                let domain = rule.domain[bin] as usize;
+                let own = u32::from(rule.counted[kind]);
+                rule.existing[domain] + placed[domain] + own <= rule.floor(placed) + rule.max_skew
+            })
+    }
+
+    /// Adds a member.
+    pub(super) fn put(&mut self, kind: usize, bin: usize) {
+        self.shift(kind, bin, true);
+    }
+
+    /// Takes a member away.
+    pub(super) fn take(&mut self, kind: usize, bin: usize) {
+        self.shift(kind, bin, false);
+    }
+
+    /// True if all rules hold for all members, with nobody else to come.
+    pub(super) fn holds(&self) -> bool {
+        self.can_hold(&vec![0; self.kinds])
+    }
+
+    /// False if rules are broken that so many more members of each kind cannot mend.
+    pub(super) fn can_hold(&self, remaining: &[u32]) -> bool {
+        (0..self.kinds)
+            .filter(|&kind| !self.seats[kind].is_empty())
+            .all(|kind| self.near_can_hold(kind, remaining) && self.even_can_hold(kind, remaining))
+    }
+
+    fn near_can_hold(&self, kind: usize, remaining: &[u32]) -> bool {
+        let Some(near) = &self.constraints.near[kind] else {
+            return true;
+        };
+        if near
+            .matched
+            .iter()
+            .zip(remaining)
+            .any(|(matched, remaining)| *matched && *remaining > 0)
+        {
+            return true;
+        }
+        let own = u32::from(near.matched[kind]);
+        // Alone of its kind in the whole cluster: whoever matches itself may be the first.
+        if own == 1 && !near.exists && self.near_total[kind] == 1 {
+            return true;
+        }
+        self.seats[kind].iter().all(|&(bin, _)| {
+            near.keys.iter().zip(&self.near[kind]).all(|(key, placed)| {
+                let domain = key.domain[bin] as usize;
+                key.existing[domain] + placed[domain] > own
+            })
+        })
+    }
+
+    fn even_can_hold(&self, kind: usize, remaining: &[u32]) -> bool {
+        self.constraints.even[kind]
+            .iter()
+            .zip(&self.even[kind])
+            .all(|(rule, placed)| {
+                let more = rule
+                    .counted
+                    .iter()
+                    .zip(remaining)
+                    .filter(|(counted, _)| **counted)
+                    .map(|(_, n)| n)
+                    .sum();
+                let floor = rule.highest_floor(placed, more);
+                self.seats[kind].iter().all(|&(bin, _)| {
+                    let domain = rule.domain[bin] as usize;
+                    rule.existing[domain] + placed[domain] <= floor + rule.max_skew
+                })
+            })
+    }
+
+    fn shift(&mut self, kind: usize, bin: usize, add: bool) {
+        let change = |count: &mut u32| if add { *count += 1 } else { *count -= 1 };
+        for (rule, loads) in self.constraints.apart.iter().zip(&mut self.apart) {
+            if rule.domain[bin] != NO_DOMAIN {
+                let (owners, matched) = &mut loads[rule.domain[bin] as usize];
+                if rule.owns[kind] {
+                    change(owners);
+                }
+                if rule.matched[kind] {
+                    change(matched);
+                }
+            }
+        }
+        for (owner, near) in self.constraints.near.iter().enumerate() {
+            let Some(near) = near.as_ref().filter(|near| near.matched[kind]) else {
+                continue;
+            };
+            let mut is_somewhere = false;
+            for (key, placed) in near.keys.iter().zip(&mut self.near[owner]) {
+                if key.domain[bin] != NO_DOMAIN {
+                    is_somewhere = true;
+                    change(&mut placed[key.domain[bin] as usize]);
+                }
+            }
+            if is_somewhere {
+                change(&mut self.near_total[owner]);
+            }
+        }
+        for (rules, placed) in self.constraints.even.iter().zip(&mut self.even) {
+            for (rule, placed) in rules.iter().zip(placed) {
+                if rule.counted[kind] && rule.domain[bin] != NO_DOMAIN {
+                    change(&mut placed[rule.domain[bin] as usize]);
+                }
+            }
+        }
+        if !self.in_bin.is_empty() {
+            change(&mut self.in_bin[bin * self.kinds + kind]);
+        }
+        let seats = &mut self.seats[kind];
+        match (seats.iter_mut().position(|(used, _)| *used == bin), add) {
+            (Some(at), true) => seats[at].1 += 1,
+            (Some(at), false) if seats[at].1 > 1 => seats[at].1 -= 1,
+            (Some(at), false) => {
+                seats.remove(at);
+            }
+            (None, true) => seats.push((bin, 1)),
+            (None, false) => {}
+        }
+    }
+}
