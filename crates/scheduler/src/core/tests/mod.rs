@@ -1,0 +1,5 @@
+//! The core against a simulated API server.
+
+mod reporting;
+mod sim;
+mod story;

@@ -1,0 +1,265 @@
+//! What people are told.
+
+use super::sim::{Fault, Sim, key};
+use crate::core::message::{Fact, Input};
+use tutti_k8s::{Condition, ConditionStatus, ObjectError, ObjectKind};
+use tutti_model::{ModelError, Time};
+
+fn events<'a>(sim: &'a Sim, name: &str) -> Vec<(&'a str, &'a str)> {
+    sim.events
+        .iter()
+        .filter(|note| note.regarding.key == key(name))
+        .map(|note| (note.reason.as_ref(), note.message.as_ref()))
+        .collect()
+}
+
+fn waits() -> Sim {
+    let mut sim = Sim::new();
+    sim.node("a", 6);
+    sim.gang("g", 8);
+    sim.gang_pods("g", 8, 1);
+    sim.run_for(5);
+    sim
+}
+
+#[test]
+fn a_waiting_gang_says_why_on_itself_and_on_its_members() {
+    let sim = waits();
+    let condition = &sim.group_conditions[&key("g")];
+    assert_eq!(condition.kind.as_ref(), "PodGroupInitiallyScheduled");
+    assert_eq!(condition.status, ConditionStatus::False);
+    assert_eq!(
+        (condition.reason.as_ref(), condition.observed_generation),
+        ("Unschedulable", 1)
+    );
+    assert!(
+        condition.message.starts_with("6 of 8 members fit"),
+        "{}",
+        condition.message
+    );
+    assert_eq!(
+        events(&sim, "g"),
+        [("FailedScheduling", condition.message.as_ref())]
+    );
+    assert_eq!(sim.pod_patches.len(), 8);
+    for (pod, patch) in &sim.pod_patches {
+        assert_eq!(
+            (patch.kind.as_ref(), patch.reason.as_ref()),
+            ("PodScheduled", "Unschedulable")
+        );
+        assert_eq!(*patch.message, format!("pod group g: {}", condition.message));
+        assert_eq!(
+            events(&sim, &pod.name),
+            [("FailedScheduling", patch.message.as_ref())]
+        );
+    }
+}
+
+#[test]
+fn a_placed_gang_says_so_once_and_for_good() {
+    let mut sim = waits();
+    let before = sim.group_conditions[&key("g")].clone();
+    sim.node("b", 2);
+    sim.run_for(1);
+    let condition = sim.group_conditions[&key("g")].clone();
+    assert_eq!(
+        (condition.status, condition.reason.as_ref()),
+        (ConditionStatus::True, "Scheduled")
+    );
+    assert!(condition.changed > before.changed, "the status has changed");
+    assert_eq!(sim.group_patches.len(), 2);
+    assert_eq!(
+        events(&sim, "g").last(),
+        Some(&("Scheduled", "8 members placed on 2 nodes"))
+    );
+    assert_eq!(
+        events(&sim, "g-0").last().map(|(reason, _)| *reason),
+        Some("Scheduled")
+    );
+    // A member dies and its replacement finds no room: the group has started all the same.
+    sim.delete_pod("g-0");
+    sim.pod("intruder", None, 1);
+    sim.run();
+    sim.pod("g-8", Some("g"), 8);
+    sim.run_for(60);
+    assert_eq!(sim.node_of("g-8"), None);
+    assert_eq!(sim.group_patches.len(), 2, "true is final");
+}
+
+#[test]
+fn a_group_that_somebody_else_started_is_not_called_unschedulable() {
+    let mut sim = Sim::new();
+    sim.gang("g", 2);
+    let started = Condition {
+        kind: "PodGroupInitiallyScheduled".into(),
+        status: ConditionStatus::True,
+        reason: "Scheduled".into(),
+        message: "".into(),
+        observed_generation: 1,
+        changed: Some(Time(5000)),
+    };
+    sim.group_conditions.insert(key("g"), started);
+    sim.notify_group("g");
+    sim.gang_pods("g", 2, 1);
+    sim.run_for(60);
+    assert_eq!(sim.group_patches, []);
+    assert!(!sim.pod_patches.is_empty());
+}
+
+#[test]
+fn what_is_known_already_is_not_written_again_after_a_restart() {
+    let mut sim = waits();
+    let (patches, events) = (sim.pod_patches.len(), sim.events.len());
+    let fresh = Sim::unlisted(crate::Config::default());
+    sim.core = fresh.core;
+    for kind in [ObjectKind::Pod, ObjectKind::Node, ObjectKind::PodGroup] {
+        sim.relist(kind);
+    }
+    sim.run_for(60);
+    assert!(sim.core.is_synced());
+    assert_eq!(sim.group_patches.len(), 1);
+    assert_eq!(sim.pod_patches.len(), patches);
+    assert_eq!(
+        sim.events
+            .iter()
+            .filter(|note| note.regarding.kind.as_ref() == "Pod")
+            .count(),
+        events - 1
+    );
+}
+
+#[test]
+fn a_group_that_is_made_anew_is_told_again() {
+    let mut sim = waits();
+    assert_eq!(sim.group_patches.len(), 1);
+    sim.gang("g", 8);
+    sim.run_for(5);
+    assert_eq!(sim.group_patches.len(), 2);
+    sim.groups.get_mut(&key("g")).unwrap().generation = 2;
+    sim.notify_group("g");
+    sim.run_for(5);
+    assert_eq!(sim.group_patches.last().map(|c| c.observed_generation), Some(2));
+}
+
+#[test]
+fn members_that_arrive_one_by_one_cause_few_writes() {
+    let mut sim = Sim::new();
+    sim.node("a", 100);
+    sim.gang("g", 50);
+    for index in 0..50 {
+        sim.pod(&format!("g-{index}"), Some("g"), 1);
+        sim.run_for(0);
+        sim.now = Time(sim.now.0 + 10);
+    }
+    sim.run_for(5);
+    assert_eq!(sim.bound(), 50);
+    assert_eq!(
+        sim.pod_patches.len(),
+        0,
+        "it was complete before anybody had to hear that it was not"
+    );
+    assert_eq!(sim.group_patches.len(), 1);
+}
+
+#[test]
+fn a_large_waiting_gang_does_not_stand_before_bindings() {
+    let mut sim = Sim::new();
+    sim.node("a", 1000);
+    sim.gang("big", 2000);
+    for index in 0..2000 {
+        sim.pod(&format!("big-{index}"), Some("big"), 1);
+    }
+    sim.step();
+    sim.gang("small", 100);
+    sim.gang_pods("small", 100, 1);
+    sim.run();
+    assert_eq!(sim.bound(), 100);
+    assert!(
+        sim.pod_patches.len() <= 100,
+        "{} in the first moment",
+        sim.pod_patches.len()
+    );
+    sim.run_for(30);
+    assert_eq!(sim.pod_patches.len(), 2000, "everybody hears of it in the end");
+}
+
+#[test]
+fn a_failed_binding_is_told_on_the_pod() {
+    let mut sim = Sim::new();
+    sim.node("a", 1);
+    sim.pod("p", None, 1);
+    sim.faults.insert("p".to_owned(), [Fault::Refuse].into());
+    sim.run_for(0);
+    assert_eq!(
+        events(&sim, "p"),
+        [("FailedScheduling", "binding to node a failed: forbidden")]
+    );
+    sim.run_for(30);
+    assert_eq!(
+        events(&sim, "p").last(),
+        Some(&("Scheduled", "Assigned default/p to node a"))
+    );
+}
+
+#[test]
+fn a_pod_that_is_not_understood_is_told_so_and_stops_nobody() {
+    let mut sim = Sim::new();
+    sim.node("a", 4);
+    sim.pod("bad", None, 1);
+    let bad = sim.pods[&key("bad")].clone();
+    sim.relist(ObjectKind::PodGroup);
+    let reading = sim.pod_reading(bad, vec![ModelError::new("spec.priority", "not a number")]);
+    // The watch tells of the broken pod only.
+    sim.hold(ObjectKind::Pod);
+    sim.run();
+    sim.release();
+    sim.relist(ObjectKind::Node);
+    sim.core.step([Input::PodGone(key("bad"))], sim.now);
+    let effects = sim.core.step([Input::PodSet(Box::new(reading.clone()))], sim.now);
+    let facts = effects.iter().filter(|effect| {
+        matches!(effect, crate::core::message::Effect::Report(Fact::BadObject(ObjectError { field, .. })) if field == "spec.priority")
+    });
+    assert_eq!(facts.count(), 1);
+    let again = sim.core.step([Input::PodSet(Box::new(reading))], sim.now);
+    assert_eq!(again, [], "told once per version");
+}
+
+#[test]
+fn a_running_pod_that_is_not_understood_keeps_its_room() {
+    let mut sim = Sim::new();
+    sim.node("a", 4);
+    sim.run();
+    let mut bad = tutti_model::Pod::new(key("bad"), "uid");
+    bad.node = Some("a".into());
+    bad.requests = [(tutti_model::Resource::new("cpu"), 4000)].into_iter().collect();
+    let reading = sim.pod_reading(bad, vec![ModelError::new("spec.tolerations", "what")]);
+    sim.notify(ObjectKind::Pod, Input::PodSet(Box::new(reading)));
+    sim.pod("p", None, 1);
+    sim.run_for(5);
+    assert_eq!(sim.node_of("p"), None);
+}
+
+#[test]
+fn a_group_that_is_not_understood_keeps_its_members_waiting() {
+    let mut sim = Sim::new();
+    sim.node("a", 4);
+    sim.gang("g", 2);
+    let mut reading = sim.group_reading(&key("g"));
+    sim.groups.get_mut(&key("g")).unwrap().generation = 1;
+    reading.group = None;
+    let error = ModelError::new("spec.schedulingPolicy", "is missing");
+    reading.errors = vec![ObjectError::new(ObjectKind::PodGroup, key("g"), error)];
+    sim.hold(ObjectKind::PodGroup);
+    sim.gang_pods("g", 2, 1);
+    sim.run();
+    sim.core.step([], sim.now);
+    sim.release();
+    sim.relist(ObjectKind::Node);
+    sim.notify(ObjectKind::Node, Input::GroupSet(Box::new(reading)));
+    sim.hold(ObjectKind::PodGroup);
+    sim.run_for(5);
+    assert_eq!(sim.bound(), 0);
+    let condition = &sim.group_conditions[&key("g")];
+    assert_eq!(condition.reason.as_ref(), "SchedulerError");
+    assert_eq!(condition.message.as_ref(), "spec.schedulingPolicy: is missing");
+}

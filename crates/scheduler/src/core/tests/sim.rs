@@ -1,0 +1,421 @@
+//! An API server in a few lines: it applies bindings and patches, tells watches, and misbehaves on demand.
+
+use crate::config::Config;
+use crate::core::Core;
+use crate::core::message::{
+    Answer, BindOutcome, Effect, EventKey, Fact, Input, Lookup, WriteKey, WriteOutcome,
+};
+use std::collections::{BTreeMap, VecDeque};
+use std::num::NonZeroU32;
+use tutti_engine::Seat;
+use tutti_k8s::request::EventNote;
+use tutti_k8s::{Capabilities, Condition, GroupReading, NodeReading, ObjectError, ObjectKind, PodReading};
+use tutti_model::{Group, ModelError, Node, ObjectKey, Pod, Policy, Resource, ResourceList, Text, Time};
+
+/// What happens to a binding that reaches the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// Refused for certain.
+    Refuse,
+    /// Never written, and no answer.
+    LoseRequest,
+    /// Written, and no answer.
+    LoseAnswer,
+}
+
+/// Steps without an end are a bug of the core.
+const ROUNDS_MAX: usize = 10_000;
+
+pub(super) struct Sim {
+    pub(super) core: Core,
+    pub(super) now: Time,
+    version: u64,
+    pub(super) pods: BTreeMap<ObjectKey, Pod>,
+    pod_conditions: BTreeMap<ObjectKey, Condition>,
+    pub(super) groups: BTreeMap<ObjectKey, Group>,
+    pub(super) group_conditions: BTreeMap<ObjectKey, Condition>,
+    nodes: BTreeMap<Text, Node>,
+    /// What watches will tell, by kind; each kind in order, kinds among each other in any.
+    watches: BTreeMap<ObjectKind, VecDeque<Input>>,
+    held: Vec<ObjectKind>,
+    requests: VecDeque<Effect>,
+    /// Faults of the next bindings of a pod, by name.
+    pub(super) faults: BTreeMap<String, VecDeque<Fault>>,
+    /// All bindings that reached the server, in order.
+    pub(super) binds: Vec<String>,
+    /// All bindings that were written.
+    pub(super) written: Vec<String>,
+    pub(super) group_patches: Vec<Condition>,
+    pub(super) pod_patches: Vec<(ObjectKey, Condition)>,
+    pub(super) events: Vec<EventNote>,
+    pub(super) facts: Vec<Fact>,
+}
+
+pub(super) fn key(name: &str) -> ObjectKey {
+    ObjectKey::new("default", name)
+}
+
+fn cpu(amount: i64) -> ResourceList {
+    [(Resource::new("cpu"), amount * 1000), (Resource::new("pods"), 1)]
+        .into_iter()
+        .collect()
+}
+
+impl Sim {
+    /// An empty cluster, listed and watched.
+    pub(super) fn new() -> Self {
+        let mut sim = Self::unlisted(Config::default());
+        for kind in [ObjectKind::Pod, ObjectKind::Node, ObjectKind::PodGroup] {
+            sim.relist(kind);
+        }
+        sim
+    }
+
+    /// An empty cluster that was not listed yet.
+    pub(super) fn unlisted(config: Config) -> Self {
+        Self {
+            core: Core::new(config, Capabilities::of_versions(&["v1beta1"])),
+            now: Time(1_000_000_000),
+            version: 0,
+            pods: BTreeMap::new(),
+            pod_conditions: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            group_conditions: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            watches: BTreeMap::new(),
+            held: Vec::new(),
+            requests: VecDeque::new(),
+            faults: BTreeMap::new(),
+            binds: Vec::new(),
+            written: Vec::new(),
+            group_patches: Vec::new(),
+            pod_patches: Vec::new(),
+            events: Vec::new(),
+            facts: Vec::new(),
+        }
+    }
+
+    // --- the cluster -------------------------------------------------------------------------------------
+
+    pub(super) fn node(&mut self, name: &str, cpus: i64) {
+        let mut allocatable = cpu(cpus);
+        allocatable.set(Resource::new("pods"), 110);
+        let node = Node {
+            name: name.into(),
+            allocatable,
+            ..Node::default()
+        };
+        self.nodes.insert(node.name.clone(), node.clone());
+        let input = Input::NodeSet(Box::new(self.node_reading(node)));
+        self.notify(ObjectKind::Node, input);
+    }
+
+    pub(super) fn delete_node(&mut self, name: &str) {
+        self.nodes.remove(name);
+        self.notify(ObjectKind::Node, Input::NodeGone(name.into()));
+    }
+
+    pub(super) fn gang(&mut self, name: &str, min_count: u32) {
+        let min_count = NonZeroU32::new(min_count).unwrap();
+        let group = Group {
+            key: key(name),
+            uid: format!("{name}-{}", self.version).into(),
+            generation: 1,
+            created: self.now,
+            policy: Policy::Gang { min_count },
+            priority: None,
+        };
+        self.groups.insert(group.key.clone(), group);
+        self.group_conditions.remove(&key(name));
+        self.notify_group(name);
+    }
+
+    pub(super) fn delete_group(&mut self, name: &str) {
+        self.groups.remove(&key(name));
+        self.notify(ObjectKind::PodGroup, Input::GroupGone(key(name)));
+    }
+
+    /// A pod of a group (or of none) that wants so many processors.
+    pub(super) fn pod(&mut self, name: &str, group: Option<&str>, cpus: i64) {
+        let mut pod = Pod::new(key(name), format!("{name}-{}", self.version));
+        pod.scheduler_name = "tutti".into();
+        pod.group = group.map(key);
+        pod.requests = cpu(cpus);
+        pod.created = self.now;
+        self.pods.insert(pod.key.clone(), pod);
+        self.pod_conditions.remove(&key(name));
+        self.notify_pod(name);
+    }
+
+    pub(super) fn gang_pods(&mut self, group: &str, count: usize, cpus: i64) {
+        for index in 0..count {
+            self.pod(&format!("{group}-{index}"), Some(group), cpus);
+        }
+    }
+
+    pub(super) fn delete_pod(&mut self, name: &str) {
+        self.pods.remove(&key(name));
+        self.notify(ObjectKind::Pod, Input::PodGone(key(name)));
+    }
+
+    /// Somebody else binds a pod.
+    pub(super) fn bind_by_other(&mut self, name: &str, node: &str) {
+        self.pods.get_mut(&key(name)).unwrap().node = Some(node.into());
+        self.notify_pod(name);
+    }
+
+    pub(super) fn node_of(&self, name: &str) -> Option<&str> {
+        self.pods.get(&key(name))?.node.as_deref()
+    }
+
+    pub(super) fn bound(&self) -> usize {
+        self.pods.values().filter(|pod| pod.node.is_some()).count()
+    }
+
+    // --- watches -----------------------------------------------------------------------------------------
+
+    pub(super) fn notify_pod(&mut self, name: &str) {
+        let pod = self.pods[&key(name)].clone();
+        let reading = self.pod_reading(pod, vec![]);
+        self.notify(ObjectKind::Pod, Input::PodSet(Box::new(reading)));
+    }
+
+    pub(super) fn notify_group(&mut self, name: &str) {
+        let reading = self.group_reading(&key(name));
+        self.notify(ObjectKind::PodGroup, Input::GroupSet(Box::new(reading)));
+    }
+
+    pub(super) fn notify(&mut self, kind: ObjectKind, input: Input) {
+        self.watches.entry(kind).or_default().push_back(input);
+    }
+
+    pub(super) fn pod_reading(&mut self, pod: Pod, errors: Vec<ModelError>) -> PodReading {
+        self.version += 1;
+        let errors = errors
+            .into_iter()
+            .map(|e| ObjectError::new(ObjectKind::Pod, pod.key.clone(), e));
+        PodReading {
+            version: self.version.to_string().into(),
+            scheduled: self.pod_conditions.get(&pod.key).cloned(),
+            errors: errors.collect(),
+            pod,
+        }
+    }
+
+    pub(super) fn group_reading(&mut self, key: &ObjectKey) -> GroupReading {
+        self.version += 1;
+        let group = self.groups[key].clone();
+        GroupReading {
+            key: key.clone(),
+            uid: group.uid.clone(),
+            generation: group.generation,
+            version: self.version.to_string().into(),
+            scheduled: self.group_conditions.get(key).cloned(),
+            group: Some(group),
+            errors: vec![],
+        }
+    }
+
+    fn node_reading(&mut self, node: Node) -> NodeReading {
+        self.version += 1;
+        NodeReading {
+            uid: node.name.clone(),
+            version: self.version.to_string().into(),
+            errors: vec![],
+            node,
+        }
+    }
+
+    /// From now on a watch tells nothing, until it is released.
+    pub(super) fn hold(&mut self, kind: ObjectKind) {
+        self.held.push(kind);
+    }
+
+    pub(super) fn release(&mut self) {
+        self.held.clear();
+    }
+
+    /// A watch breaks: what it had not told is lost, and a list follows.
+    pub(super) fn relist(&mut self, kind: ObjectKind) {
+        self.watches.remove(&kind);
+        self.notify(kind, Input::ListStarted(kind));
+        match kind {
+            ObjectKind::Pod => {
+                for name in self.pods.keys().map(|key| key.name.clone()).collect::<Vec<_>>() {
+                    self.notify_pod(&name);
+                }
+            }
+            ObjectKind::Node => {
+                for node in self.nodes.values().cloned().collect::<Vec<_>>() {
+                    let input = Input::NodeSet(Box::new(self.node_reading(node)));
+                    self.notify(kind, input);
+                }
+            }
+            ObjectKind::PodGroup => {
+                for name in self.groups.keys().map(|key| key.name.clone()).collect::<Vec<_>>() {
+                    self.notify_group(&name);
+                }
+            }
+        }
+        self.notify(kind, Input::ListDone(kind));
+    }
+
+    // --- time --------------------------------------------------------------------------------------------
+
+    /// Tells the core what the watches have, once, and takes its requests without answering them.
+    pub(super) fn step(&mut self) -> usize {
+        let mut inputs = Vec::new();
+        for (kind, queue) in &mut self.watches {
+            if !self.held.contains(kind) {
+                inputs.extend(queue.drain(..));
+            }
+        }
+        let count = inputs.len();
+        self.give(inputs);
+        count
+    }
+
+    fn give(&mut self, inputs: Vec<Input>) {
+        for effect in self.core.step(inputs, self.now) {
+            match effect {
+                Effect::Report(fact) => self.facts.push(fact),
+                request => self.requests.push_back(request),
+            }
+        }
+    }
+
+    /// Runs until nothing is under way and nothing is due; time stands still.
+    pub(super) fn run(&mut self) {
+        for _ in 0..ROUNDS_MAX {
+            let told = self.step();
+            if let Some(request) = self.requests.pop_front() {
+                let answer = self.serve(request);
+                self.give(vec![Input::Answer(answer)]);
+            } else if told == 0 && self.core.wake_at().is_none_or(|at| at > self.now) {
+                return;
+            }
+        }
+        panic!("the core does not come to rest");
+    }
+
+    /// Runs for so many seconds, waking the core when it asks for it.
+    pub(super) fn run_for(&mut self, seconds: i64) {
+        let end = self.now.plus_seconds(seconds);
+        for _ in 0..ROUNDS_MAX {
+            self.run();
+            match self.core.wake_at() {
+                Some(at) if at <= end => self.now = at,
+                _ => {
+                    self.now = end;
+                    self.run();
+                    return;
+                }
+            }
+        }
+        panic!("the core wakes without an end");
+    }
+
+    // --- the server --------------------------------------------------------------------------------------
+
+    fn serve(&mut self, request: Effect) -> Answer {
+        match request {
+            Effect::Bind(seat) => {
+                let outcome = self.serve_bind(&seat);
+                Answer::Bind { seat, outcome }
+            }
+            Effect::GetPod { pod, uid } => {
+                let found = self.pods.get(&pod).map_or(Lookup::Gone, |pod| Lookup::Found {
+                    uid: pod.uid.clone(),
+                    node: pod.node.clone(),
+                });
+                Answer::Pod { pod, uid, found }
+            }
+            Effect::PatchGroupCondition {
+                group,
+                uid,
+                condition,
+            } => {
+                let exists = self.groups.get(&group).is_some_and(|found| found.uid == uid);
+                if exists {
+                    self.group_patches.push((*condition).clone());
+                    self.group_conditions.insert(group.clone(), *condition);
+                    self.notify_group(&group.name.clone());
+                }
+                written(WriteKey::Group(group), exists)
+            }
+            Effect::PatchPodCondition {
+                pod, uid, condition, ..
+            } => {
+                let found = self.pods.get(&pod).filter(|found| found.uid == uid).cloned();
+                if let Some(found) = &found {
+                    assert_eq!(found.node, None, "{pod} is bound and called unschedulable");
+                    self.pod_patches.push((pod.clone(), (*condition).clone()));
+                    self.pod_conditions.insert(pod.clone(), *condition);
+                    self.notify_pod(&pod.name.clone());
+                }
+                written(WriteKey::Pod(pod), found.is_some())
+            }
+            Effect::EmitEvent(note) => {
+                let key = EventKey {
+                    uid: note.regarding.uid.clone(),
+                    reason: note.reason.clone(),
+                };
+                self.events.push(*note);
+                written(WriteKey::Event(key), true)
+            }
+            Effect::Report(fact) => panic!("{fact:?} is no request"),
+        }
+    }
+
+    fn serve_bind(&mut self, seat: &Seat) -> BindOutcome {
+        self.binds.push(format!("{}@{}", seat.pod.name, seat.node));
+        let fault = self
+            .faults
+            .get_mut(seat.pod.name.as_ref())
+            .and_then(VecDeque::pop_front);
+        match fault {
+            Some(Fault::Refuse) => return BindOutcome::Refused("forbidden".into()),
+            Some(Fault::LoseRequest) => return BindOutcome::Unknown("connection lost".into()),
+            Some(Fault::LoseAnswer) | None => {}
+        }
+        let Some(pod) = self.pods.get_mut(&seat.pod).filter(|pod| pod.uid == seat.uid) else {
+            return BindOutcome::Disputed("not found".into());
+        };
+        if pod.node.is_some() {
+            return BindOutcome::Disputed("already assigned".into());
+        }
+        pod.node = Some(seat.node.clone());
+        self.written.push(format!("{}@{}", seat.pod.name, seat.node));
+        self.notify_pod(&seat.pod.name.clone());
+        self.check_room();
+        match fault {
+            Some(Fault::LoseAnswer) => BindOutcome::Unknown("no answer in time".into()),
+            _ => BindOutcome::Done,
+        }
+    }
+
+    /// No node is promised more than it has.
+    fn check_room(&self) {
+        for node in self.nodes.values() {
+            let used: i64 = self
+                .pods
+                .values()
+                .filter(|pod| pod.node.as_ref() == Some(&node.name))
+                .map(|pod| pod.requests.get("cpu"))
+                .sum();
+            assert!(
+                used <= node.allocatable.get("cpu"),
+                "{} is over-committed",
+                node.name
+            );
+        }
+    }
+}
+
+fn written(key: WriteKey, exists: bool) -> Answer {
+    let outcome = match exists {
+        true => WriteOutcome::Done,
+        false => WriteOutcome::Rejected("not found".into()),
+    };
+    Answer::Write { key, outcome }
+}
