@@ -10,4 +10,4 @@ mod shell;
 pub use crate::config::{Config, ConfigError};
 pub use crate::core::Core;
 pub use crate::error::Error;
-pub use crate::shell::run;
+pub use crate::shell::{run, run_with};

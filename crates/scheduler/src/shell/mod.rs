@@ -38,11 +38,22 @@ pub async fn run(
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
     config.validate()?;
-    tokio::pin!(shutdown);
+    let mut shutdown = Box::pin(shutdown);
     let capabilities = tokio::select! {
         found = discover(&client) => found?,
         () = &mut shutdown => return Ok(()),
     };
+    run_with(client, config, capabilities, shutdown).await
+}
+
+/// As [`run`], for a cluster whose APIs are known: nothing is discovered.
+pub async fn run_with(
+    client: Client,
+    config: Config,
+    capabilities: Capabilities,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), Error> {
+    config.validate()?;
     log::started(&config, &capabilities);
     let (input, inputs) = mpsc::channel(INPUT_QUEUE_MAX);
     // Dropped at the end, it ends the watches.
@@ -58,7 +69,7 @@ pub async fn run(
         clock: Clock::start(),
         stop_at: None,
     };
-    owner.run(shutdown).await
+    owner.run(Box::pin(shutdown)).await
 }
 
 async fn discover(client: &Client) -> Result<Capabilities, Error> {

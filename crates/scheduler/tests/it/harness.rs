@@ -1,0 +1,236 @@
+//! A cluster, a scheduler, and questions that are asked until they are answered.
+
+use k8s_openapi::api::core::v1::{Event, Pod};
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject, ListParams, PostParams};
+use kube::core::GroupVersionKind;
+use serde_json::{Value, json};
+use std::future::Future;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tutti_cluster::cluster::{Cluster, ClusterOptions};
+use tutti_cluster::kubelet::{self, NodeTemplate};
+use tutti_cluster::listener::Port;
+use tutti_k8s::Capabilities;
+use tutti_scheduler::{Config, Error};
+
+/// Long enough for a loaded machine; what works takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) struct World {
+    pub(crate) cluster: Cluster,
+    pub(crate) client: Client,
+    /// Version of the API through which groups are made and read.
+    pub(crate) version: &'static str,
+    scheduler: Option<(oneshot::Sender<()>, JoinHandle<Result<(), Error>>)>,
+}
+
+impl World {
+    /// A cluster without nodes and without a scheduler.
+    pub(crate) async fn empty() -> Self {
+        let options = ClusterOptions {
+            port: Port::Exactly(0),
+            kubelets: kubelet::Options {
+                start_delay: Duration::from_millis(20),
+                stop_delay: Duration::from_millis(20),
+                ..kubelet::Options::default()
+            },
+            ..ClusterOptions::default()
+        };
+        let cluster = Cluster::start(options).await.expect("the cluster starts");
+        Self {
+            client: cluster.client(),
+            cluster,
+            version: "v1beta1",
+            scheduler: None,
+        }
+    }
+
+    /// A cluster with a scheduler that finds out for itself what is served.
+    pub(crate) async fn start() -> Self {
+        let mut world = Self::empty().await;
+        world.start_scheduler(world.client.clone());
+        world
+    }
+
+    /// A cluster whose scheduler and users speak one version of the API.
+    pub(crate) async fn start_with(version: &'static str) -> Self {
+        let mut world = Self::empty().await;
+        world.version = version;
+        let (client, capabilities) = (world.client.clone(), Capabilities::of_versions(&[version]));
+        let (stop, stopped) = oneshot::channel();
+        let task = tutti_scheduler::run_with(client, Config::default(), capabilities, ended(stopped));
+        world.scheduler = Some((stop, tokio::spawn(task)));
+        world
+    }
+
+    pub(crate) fn start_scheduler(&mut self, client: Client) {
+        let (stop, stopped) = oneshot::channel();
+        let task = tutti_scheduler::run(client, Config::default(), ended(stopped));
+        self.scheduler = Some((stop, tokio::spawn(task)));
+    }
+
+    /// Ends the scheduler, which must end well.
+    pub(crate) async fn stop_scheduler(&mut self) {
+        let (stop, task) = self.scheduler.take().expect("a scheduler runs");
+        drop(stop);
+        let ended = tokio::time::timeout(PATIENCE, task)
+            .await
+            .expect("it ends in time");
+        ended.expect("it does not panic").expect("it ends well");
+    }
+
+    pub(crate) async fn end(mut self) {
+        self.stop_scheduler().await;
+        self.cluster.shutdown().await;
+    }
+
+    pub(crate) async fn node(&self, name: &str, cpus: &str) {
+        let node = NodeTemplate::new(name, [("cpu", cpus), ("memory", "64Gi"), ("pods", "110")]);
+        self.cluster.add_node(&node).await.expect("the node is taken");
+    }
+
+    fn groups(&self) -> Api<DynamicObject> {
+        let kind = GroupVersionKind::gvk("scheduling.k8s.io", self.version, "PodGroup");
+        let resource = ApiResource::from_gvk_with_plural(&kind, "podgroups");
+        Api::default_namespaced_with(self.client.clone(), &resource)
+    }
+
+    fn pods(&self) -> Api<Pod> {
+        Api::default_namespaced(self.client.clone())
+    }
+
+    pub(crate) async fn gang(&self, name: &str, min_count: u32) {
+        let group = json!({
+            "apiVersion": format!("scheduling.k8s.io/{}", self.version), "kind": "PodGroup",
+            "metadata": {"name": name},
+            "spec": {"schedulingPolicy": {"gang": {"minCount": min_count}}},
+        });
+        let group = serde_json::from_value(group).unwrap();
+        self.groups()
+            .create(&PostParams::default(), &group)
+            .await
+            .expect("the group is taken");
+    }
+
+    pub(crate) async fn pod(&self, name: &str, group: Option<&str>, cpus: &str) {
+        let mut spec = json!({
+            "schedulerName": "tutti",
+            "containers": [{"name": "main", "image": "any", "resources": {"requests": {"cpu": cpus}}}],
+        });
+        if let Some(group) = group {
+            spec["schedulingGroup"] = json!({"podGroupName": group});
+        }
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec});
+        let pod = serde_json::from_value(pod).unwrap();
+        self.pods()
+            .create(&PostParams::default(), &pod)
+            .await
+            .expect("the pod is taken");
+    }
+
+    pub(crate) async fn members(&self, group: &str, range: std::ops::Range<usize>, cpus: &str) {
+        for index in range {
+            self.pod(&format!("{group}-{index}"), Some(group), cpus).await;
+        }
+    }
+
+    /// How many pods have a node, and how many run.
+    pub(crate) async fn counts(&self) -> (usize, usize) {
+        let pods = self
+            .pods()
+            .list(&ListParams::default())
+            .await
+            .expect("pods are listed");
+        let bound = |pod: &&Pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
+        let runs = |pod: &&Pod| {
+            let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+            phase == Some("Running")
+        };
+        (
+            pods.iter().filter(bound).count(),
+            pods.iter().filter(runs).count(),
+        )
+    }
+
+    pub(crate) async fn wait_running(&self, count: usize) {
+        eventually(&format!("{count} pods run"), || async {
+            (self.counts().await == (count, count)).then_some(())
+        })
+        .await;
+    }
+
+    pub(crate) async fn node_of(&self, pod: &str) -> Option<String> {
+        self.pods()
+            .get(pod)
+            .await
+            .expect("the pod is there")
+            .spec?
+            .node_name
+    }
+
+    /// The condition that the scheduler writes on a group, once it has this status.
+    pub(crate) async fn wait_condition(&self, group: &str, status: &str) -> Value {
+        let kind = match self.version {
+            "v1alpha2" => "PodGroupScheduled",
+            _ => "PodGroupInitiallyScheduled",
+        };
+        let groups = self.groups();
+        eventually(&format!("{kind} of {group} is {status}"), || async {
+            let group = groups.get(group).await.expect("the group is there");
+            let conditions = group.data["status"]["conditions"]
+                .as_array()
+                .cloned()
+                .unwrap_or_default();
+            conditions
+                .into_iter()
+                .find(|c| c["type"] == kind && c["status"] == status)
+        })
+        .await
+    }
+
+    /// The message of an event on an object, once it is there.
+    pub(crate) async fn wait_event(&self, object: &str, reason: &str) -> String {
+        let events = Api::<Event>::default_namespaced(self.client.clone());
+        eventually(&format!("event {reason} on {object}"), || async {
+            let events = events
+                .list(&ListParams::default())
+                .await
+                .expect("events are listed");
+            let found = events.into_iter().find(|event| {
+                event.involved_object.name.as_deref() == Some(object)
+                    && event.reason.as_deref() == Some(reason)
+            });
+            found.and_then(|event| event.message)
+        })
+        .await
+    }
+
+    pub(crate) async fn pod_condition(&self, pod: &str) -> Option<(String, String)> {
+        let status = self.pods().get(pod).await.expect("the pod is there").status?;
+        let conditions = status.conditions.unwrap_or_default();
+        let scheduled = conditions.into_iter().find(|c| c.type_ == "PodScheduled")?;
+        Some((scheduled.status, scheduled.message.unwrap_or_default()))
+    }
+}
+
+async fn ended(stopped: oneshot::Receiver<()>) {
+    // An error means that the sender was dropped, which is how it is told to stop.
+    let _ = stopped.await;
+}
+
+/// Asks until there is an answer.
+pub(crate) async fn eventually<T, F: Future<Output = Option<T>>>(
+    what: &str,
+    mut ask: impl FnMut() -> F,
+) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(answer) = ask().await {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "never happened: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}

@@ -1,0 +1,5 @@
+//! The scheduler against the embedded cluster, through TLS and HTTP.
+
+mod harness;
+mod malformed;
+mod stories;

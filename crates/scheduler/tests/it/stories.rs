@@ -1,0 +1,103 @@
+//! Gangs from creation to running.
+
+use crate::harness::{World, eventually};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gang_of_four_runs() {
+    let world = World::start().await;
+    world.node("n1", "4").await;
+    world.node("n2", "4").await;
+    world.gang("g", 4).await;
+    world.members("g", 0..4, "2").await;
+    world.wait_running(4).await;
+    let condition = world.wait_condition("g", "True").await;
+    assert_eq!(condition["reason"], "Scheduled");
+    assert_eq!(condition["observedGeneration"], 1);
+    assert_eq!(
+        world.wait_event("g", "Scheduled").await,
+        "4 members placed on 2 nodes"
+    );
+    let node = world.node_of("g-0").await.expect("it is bound");
+    let message = world.wait_event("g-0", "Scheduled").await;
+    assert_eq!(message, format!("Assigned default/g-0 to node {node}"));
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn six_of_eight_start_nothing_and_the_group_says_why_until_a_node_joins() {
+    for version in ["v1beta1", "v1alpha2"] {
+        let world = World::start_with(version).await;
+        world.node("n1", "6").await;
+        world.gang("g", 8).await;
+        world.members("g", 0..8, "1").await;
+        let condition = world.wait_condition("g", "False").await;
+        let message = eventually("all eight are seen", || async {
+            let condition = world.wait_condition("g", "False").await;
+            let message = condition["message"].as_str().unwrap_or_default().to_owned();
+            message.starts_with("6 of 8 members fit").then_some(message)
+        })
+        .await;
+        assert_eq!(condition["reason"], "Unschedulable");
+        assert!(message.contains("short of 2 cpu"), "{message}");
+        eventually("members say why", || async {
+            let (status, found) = world.pod_condition("g-0").await?;
+            (status == "False" && found.contains(&message)).then_some(())
+        })
+        .await;
+        assert_eq!(world.counts().await, (0, 0));
+        world.node("n2", "2").await;
+        world.wait_running(8).await;
+        world.wait_condition("g", "True").await;
+        world.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_mixed_gang_is_placed_where_only_one_way_fits() {
+    let world = World::start().await;
+    world.node("small", "2").await;
+    world.node("large", "4").await;
+    world.gang("g", 2).await;
+    // The small one comes first; on the large node it would leave no room for the other.
+    world.pod("g-small", Some("g"), "2").await;
+    world.pod("g-large", Some("g"), "4").await;
+    world.wait_running(2).await;
+    assert_eq!(world.node_of("g-small").await.as_deref(), Some("small"));
+    assert_eq!(world.node_of("g-large").await.as_deref(), Some("large"));
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn late_members_join_and_a_late_group_is_waited_for() {
+    let world = World::start().await;
+    world.node("n1", "16").await;
+    world.members("g", 0..2, "1").await;
+    let message = world.wait_event("g-0", "FailedScheduling").await;
+    assert!(message.contains("waiting for pod group"), "{message}");
+    world.gang("g", 3).await;
+    let condition = world.wait_condition("g", "False").await;
+    assert!(
+        condition["message"].as_str().unwrap().contains("2 are ready"),
+        "{condition}"
+    );
+    assert_eq!(world.counts().await.0, 0);
+    world.members("g", 2..3, "1").await;
+    world.wait_running(3).await;
+    world.members("g", 3..5, "1").await;
+    world.wait_running(5).await;
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn plain_pods_are_placed_and_a_stopped_scheduler_leaves_the_rest_to_the_next() {
+    let mut world = World::start().await;
+    world.node("n1", "4").await;
+    world.pod("a", None, "1").await;
+    world.wait_running(1).await;
+    world.stop_scheduler().await;
+    world.gang("g", 2).await;
+    world.members("g", 0..2, "1").await;
+    world.start_scheduler(world.client.clone());
+    world.wait_running(3).await;
+    world.end().await;
+}
