@@ -18,12 +18,15 @@ use tutti_scheduler::{Config, Error};
 /// Long enough for a loaded machine; what works takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Dropping the first part asks it to end.
+type Scheduler = (oneshot::Sender<()>, JoinHandle<Result<(), Error>>);
+
 pub(crate) struct World {
     pub(crate) cluster: Cluster,
     pub(crate) client: Client,
     /// Version of the API through which groups are made and read.
     pub(crate) version: &'static str,
-    scheduler: Option<(oneshot::Sender<()>, JoinHandle<Result<(), Error>>)>,
+    scheduler: Option<Scheduler>,
 }
 
 impl World {
@@ -107,7 +110,7 @@ impl World {
             "metadata": {"name": name},
             "spec": {"schedulingPolicy": {"gang": {"minCount": min_count}}},
         });
-        let group = serde_json::from_value(group).unwrap();
+        let group = serde_json::from_value(group).expect("it is a group");
         self.groups()
             .create(&PostParams::default(), &group)
             .await
@@ -123,7 +126,7 @@ impl World {
             spec["schedulingGroup"] = json!({"podGroupName": group});
         }
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec});
-        let pod = serde_json::from_value(pod).unwrap();
+        let pod = serde_json::from_value(pod).expect("it is a pod");
         self.pods()
             .create(&PostParams::default(), &pod)
             .await

@@ -97,8 +97,6 @@ fn an_answer_that_is_lost_after_the_write_binds_once_and_forgets_no_seat() {
     sim.gang("g", 2);
     sim.gang_pods("g", 2, 1);
     fault(&mut sim, "g-0", &[Fault::LoseAnswer]);
-    sim.hold(ObjectKind::Pod);
-    sim.release();
     sim.step();
     // The watch is silent from here: only a look at the pod can tell.
     sim.hold(ObjectKind::Pod);
@@ -157,7 +155,6 @@ fn a_watch_that_is_behind_does_not_free_a_seat() {
     old.node = None;
     let old = sim.pod_reading(old, vec![]);
     sim.release();
-    sim.relist(ObjectKind::PodGroup);
     sim.notify(ObjectKind::Pod, Input::PodSet(Box::new(old)));
     sim.pod("q", None, 1);
     sim.run_for(10);
