@@ -7,6 +7,7 @@ use std::io::{IsTerminal as _, Write as _};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Console {
     colours: bool,
+    silent: bool,
 }
 
 /// Roles of text, each with its colour.
@@ -40,11 +41,24 @@ impl Console {
         let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
         Self {
             colours: std::io::stdout().is_terminal() && !declined && !dumb,
+            silent: false,
+        }
+    }
+
+    /// Prints nothing.
+    #[cfg(test)]
+    pub(crate) fn silent() -> Self {
+        Self {
+            colours: false,
+            silent: true,
         }
     }
 
     /// Prints one line.
     pub(crate) fn line(self, text: &str) {
+        if self.silent {
+            return;
+        }
         let mut out = std::io::stdout().lock();
         let _ = writeln!(out, "{text}");
         let _ = out.flush();
@@ -89,11 +103,13 @@ mod tests {
 
     #[test]
     fn without_colours_text_stays_as_it_is() {
-        assert_eq!(Console { colours: false }.paint(Style::Good, "ok"), "ok");
-        assert_eq!(
-            Console { colours: true }.paint(Style::Good, "ok"),
-            "\x1b[32mok\x1b[0m"
-        );
+        let plain = Console::silent();
+        assert_eq!(plain.paint(Style::Good, "ok"), "ok");
+        let colourful = Console {
+            colours: true,
+            ..plain
+        };
+        assert_eq!(colourful.paint(Style::Good, "ok"), "\x1b[32mok\x1b[0m");
     }
 
     #[test]

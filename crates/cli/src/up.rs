@@ -1,6 +1,7 @@
 //! `tutti up`: an embedded cluster with simulated nodes and the scheduler, until somebody ends it.
 
 use crate::console::{Console, Style, count, shell_word};
+use crate::scheduler::{self, Scheduler};
 use crate::{demo, kubeconfig_path, signals};
 use anyhow::Context as _;
 use clap::Args;
@@ -58,10 +59,6 @@ impl UpArgs {
 
 /// Runs until Ctrl-C or SIGTERM.
 pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
-    anyhow::ensure!(
-        args.no_scheduler,
-        "the scheduler is not part of this build yet; use --no-scheduler"
-    );
     let options = args.cluster();
     let (nodes, gpus) = (options.nodes, options.gpus());
     let cluster = Cluster::start(options).await?;
@@ -93,10 +90,19 @@ impl Up {
         };
         let shown = path.display().to_string();
         let _file = KubeconfigFile::write(path, self.cluster.kubeconfig())?;
-        tokio::select! {
+        let mut scheduler = (!self.args.no_scheduler).then(|| Scheduler::start(self.cluster.client()));
+        let result = tokio::select! {
             signal = signals::end_asked() => signal.context("cannot wait for Ctrl-C"),
+            error = failure(scheduler.as_mut()) => return Err(error),
             result = self.talk(&shown) => result,
+        };
+        if let Some(scheduler) = scheduler
+            && let Err(error) = scheduler.stop().await
+        {
+            // The user asked for the end and gets it; that it was not clean is only worth a line.
+            tracing::warn!("{error:#}");
         }
+        result
     }
 
     /// Says what there is, and stays.
@@ -104,7 +110,7 @@ impl Up {
         self.say_what_runs();
         if self.args.demo {
             self.console.line("");
-            demo::tell(&self.cluster, self.console).await?;
+            demo::tell(&self.cluster, self.console, demo::PATIENCE).await?;
             if self.args.exit_after_demo {
                 return Ok(());
             }
@@ -125,7 +131,7 @@ impl Up {
         let scheduler = if self.args.no_scheduler {
             "none (--no-scheduler)".to_owned()
         } else {
-            format!("serves the names {}", crate::scheduler::NAMES.join(" and "))
+            format!("serves the names {}", scheduler::NAMES.join(" and "))
         };
         self.console.line(&format!("  scheduler   {scheduler}"));
     }
@@ -148,6 +154,14 @@ impl Up {
         self.console.line("");
         self.console
             .line(&self.console.paint(Style::Faint, "Ctrl-C ends it."));
+    }
+}
+
+/// Completes when a scheduler that should run does not.
+async fn failure(scheduler: Option<&mut Scheduler>) -> anyhow::Error {
+    match scheduler {
+        Some(scheduler) => scheduler.failed().await,
+        None => std::future::pending().await,
     }
 }
 

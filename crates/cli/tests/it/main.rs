@@ -3,5 +3,7 @@
 // A test that meets what it does not expect should stop there and then.
 #![allow(clippy::unwrap_used)]
 
+mod demo;
+mod gangs;
 mod process;
 mod up;
