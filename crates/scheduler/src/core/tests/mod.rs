@@ -1,5 +1,6 @@
 //! The core against a simulated API server.
 
+mod chaos;
 mod reporting;
 mod sim;
 mod story;
