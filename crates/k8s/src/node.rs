@@ -6,7 +6,7 @@ use crate::resources::{Amounts, read_amounts};
 use crate::selector::{read_each, read_effect, text};
 use crate::view::{Kind, Names, View};
 use kube::core::ClusterResourceScope;
-use tutti_model::{Labels, ModelError, Node, Taint, Text};
+use tutti_model::{ModelError, Node, Taint, Text};
 
 /// A node, as far as scheduling reads it.
 pub type NodeView = View<NodeKind>;
@@ -94,13 +94,7 @@ impl NodeView {
             .copied();
         let mut node = Node {
             name: key.name.clone(),
-            labels: self
-                .metadata
-                .labels
-                .iter()
-                .flatten()
-                .map(|(k, v)| (k.as_str(), v.as_str()))
-                .collect::<Labels>(),
+            labels: self.labels(),
             allocatable: read_amounts(&status.allocatable, "status.allocatable", &mut problems),
             taints: problems.or_default(read_taints(&spec.taints)),
             unschedulable: cordoned.unwrap_or(false),

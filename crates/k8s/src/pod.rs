@@ -2,12 +2,14 @@
 
 use crate::condition::{self, Condition};
 use crate::error::{ObjectError, ObjectKind, Problems};
+use crate::inter_pod::{PodAffinityView, Wishes, read_inter_pod};
 use crate::lenient::Lenient;
-use crate::pod_spec::{ContainerStatusView, ContainerView, PodSpecView, PodStatusView};
+use crate::pod_spec::{ContainerStatusView, ContainerView, PodSpecView, PodStatusView, PortView};
 use crate::resources::{read_amounts, read_requests};
 use crate::selector::{read_affinity, read_each, read_toleration, text};
 use crate::view::{Kind, Names, View};
 use kube::core::NamespaceResourceScope;
+use tutti_model::port::HostPort;
 use tutti_model::requests::{ContainerRequests, PodResources};
 use tutti_model::{ModelError, ObjectKey, Phase, Pod, ResourceList, Text};
 
@@ -84,6 +86,9 @@ impl PodView {
             .unwrap_or(0);
         pod.group = problems.or_default(read_group(spec, &key));
         pod.requests = read_resources(spec, status, &mut problems).total();
+        pod.labels = self.labels();
+        pod.ports = read_ports(spec, &mut problems);
+        pod.inter_pod = read_inter_pod(&wishes(spec), &key.namespace, &pod.labels, &mut problems);
         pod.affinity = read_affinity(&spec.node_selector, &spec.affinity, &mut problems);
         pod.tolerations =
             problems.or_default(read_list(&spec.tolerations, "spec.tolerations", read_toleration));
@@ -102,6 +107,57 @@ impl PodView {
             errors: problems.into_errors(ObjectKind::Pod, &key),
         }
     }
+}
+
+/// An affinity that has no readable shape is reported once, by who reads node affinity.
+fn wishes(spec: &PodSpecView) -> Wishes<'_> {
+    const NONE: &Lenient<PodAffinityView> = &Lenient::Absent;
+    let affinity = spec.affinity.get().ok().flatten();
+    Wishes {
+        affinity: affinity.map_or(NONE, |affinity| &affinity.pod_affinity),
+        anti_affinity: affinity.map_or(NONE, |affinity| &affinity.pod_anti_affinity),
+        spread: &spec.topology_spread_constraints,
+    }
+}
+
+/// Ports of the node that containers ask for. Ordinary init containers end before the others begin, and are not
+/// asked for theirs.
+fn read_ports(spec: &PodSpecView, problems: &mut Problems) -> Vec<HostPort> {
+    let mut found = Vec::new();
+    for (list, field) in [
+        (&spec.containers, "spec.containers"),
+        (&spec.init_containers, "spec.initContainers"),
+    ] {
+        // Shapes that are wrong further out were reported where requests are read.
+        let containers = list.get().ok().flatten().map_or(&[][..], Vec::as_slice);
+        for (index, container) in containers.iter().enumerate() {
+            let Some(container) = container.get().ok().flatten() else {
+                continue;
+            };
+            let runs_on = text(&container.restart_policy, "").is_ok_and(|policy| policy == "Always");
+            if field == "spec.containers" || runs_on {
+                let ports = read_list(&container.ports, &format!("{field}[{index}].ports"), read_port);
+                found.extend(problems.or_default(ports).into_iter().flatten());
+            }
+        }
+    }
+    found
+}
+
+/// The port, or `None` if it is the container's own affair.
+fn read_port(view: &PortView) -> Result<Option<HostPort>, ModelError> {
+    let port = view.host_port.at("hostPort")?.copied().unwrap_or(0);
+    if port == 0 {
+        return Ok(None);
+    }
+    let wrong = || ModelError::new("hostPort", format!("{port} is not a port"));
+    let number = u16::try_from(port).map_err(|_| wrong())?;
+    let protocol = text(&view.protocol, "protocol")?;
+    Ok(Some(HostPort::new(
+        protocol,
+        number,
+        text(&view.host_ip, "hostIP")?,
+    )))
 }
 
 fn read_list<T, M>(
@@ -292,6 +348,31 @@ mod tests {
         assert_eq!(pod.tolerations[0].operator, TolerationOperator::Exists);
         assert_eq!(pod.tolerations[1].effect, Some(Effect::NoSchedule));
         assert!(!pod.terminating);
+    }
+
+    #[test]
+    fn labels_and_ports_of_the_node_are_read() {
+        let port = |port: i64| json!({"containerPort": 80, "hostPort": port});
+        let reading = view(json!({
+            "metadata": {"name": "x", "namespace": "a", "uid": "u", "labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "c", "ports": [port(8080), {"containerPort": 1}]}],
+                     "initContainers": [{"name": "i", "ports": [port(1)]},
+                                        {"name": "s", "restartPolicy": "Always",
+                                         "ports": [{"hostPort": 53, "protocol": "UDP", "hostIP": "10.0.0.1"}]}]},
+        }))
+        .read();
+        assert_eq!(errors(&reading), Vec::<String>::new());
+        assert_eq!(reading.pod.labels.get("app"), Some("web"));
+        let expected = [HostPort::new("", 8080, ""), HostPort::new("UDP", 53, "10.0.0.1")];
+        assert_eq!(reading.pod.ports, expected);
+        let wrong = pod(
+            json!({"containers": [{"name": "c", "ports": [port(70_000)]}]}),
+            Value::Null,
+        );
+        assert_eq!(
+            errors(&wrong),
+            ["pod default/x: spec.containers[0].ports[0].hostPort: 70000 is not a port"]
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The fields of a pod that are read.
 
 use crate::condition::ConditionView;
+use crate::inter_pod::SpreadView;
 use crate::lenient::{Lenient, Shape, Shaped};
 use crate::resources::{Amounts, Requirements};
 use crate::selector::{AffinityView, TolerationView};
@@ -17,6 +18,7 @@ pub struct PodSpecView {
     pub(crate) node_selector: Lenient<BTreeMap<String, Lenient<String>>>,
     pub(crate) affinity: Lenient<AffinityView>,
     pub(crate) tolerations: Lenient<Vec<Lenient<TolerationView>>>,
+    pub(crate) topology_spread_constraints: Lenient<Vec<Lenient<SpreadView>>>,
     pub(crate) scheduling_gates: Lenient<Vec<Lenient<GateView>>>,
     pub(crate) priority: Lenient<i32>,
     pub(crate) scheduler_name: Lenient<String>,
@@ -30,7 +32,18 @@ pub struct PodSpecView {
 pub(crate) struct ContainerView {
     pub(crate) name: Lenient<String>,
     pub(crate) restart_policy: Lenient<String>,
+    pub(crate) ports: Lenient<Vec<Lenient<PortView>>>,
     pub(crate) resources: Lenient<Requirements>,
+}
+
+/// One of a container's `ports`.
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct PortView {
+    pub(crate) protocol: Lenient<String>,
+    pub(crate) host_port: Lenient<i64>,
+    #[serde(rename = "hostIP")]
+    pub(crate) host_ip: Lenient<String>,
 }
 
 /// One of `spec.schedulingGates`.
@@ -73,6 +86,7 @@ macro_rules! objects {
 objects!(
     PodSpecView,
     ContainerView,
+    PortView,
     GateView,
     SchedulingGroupView,
     PodStatusView,

@@ -1,6 +1,7 @@
 //! Required node affinity and tolerations.
 
 use crate::error::Problems;
+use crate::inter_pod::PodAffinityView;
 use crate::lenient::{Lenient, Shape, Shaped};
 use std::collections::BTreeMap;
 use tutti_model::{
@@ -13,6 +14,8 @@ use tutti_model::{
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct AffinityView {
     node_affinity: Lenient<NodeAffinityView>,
+    pub(crate) pod_affinity: Lenient<PodAffinityView>,
+    pub(crate) pod_anti_affinity: Lenient<PodAffinityView>,
 }
 
 /// `spec.affinity.nodeAffinity`.
@@ -35,9 +38,10 @@ struct TermView {
     match_fields: Lenient<Vec<Lenient<RequirementView>>>,
 }
 
+/// One of `matchExpressions` or `matchFields`.
 #[derive(Debug, Clone, Default, serde::Deserialize)]
 #[serde(default)]
-struct RequirementView {
+pub(crate) struct RequirementView {
     key: Lenient<String>,
     operator: Lenient<String>,
     values: Lenient<Vec<Lenient<String>>>,
@@ -85,7 +89,10 @@ pub(crate) fn read_affinity(
 }
 
 /// A map of text to text.
-fn read_labels(map: &Lenient<BTreeMap<String, Lenient<String>>>, field: &str) -> Result<Labels, ModelError> {
+pub(crate) fn read_labels(
+    map: &Lenient<BTreeMap<String, Lenient<String>>>,
+    field: &str,
+) -> Result<Labels, ModelError> {
     let Some(map) = map.at(field)? else {
         return Ok(Labels::default());
     };
@@ -126,7 +133,7 @@ fn required_terms(affinity: &Lenient<AffinityView>) -> Result<Option<Vec<NodeSel
     Ok(Some(terms))
 }
 
-fn read_requirements(
+pub(crate) fn read_requirements(
     list: &Lenient<Vec<Lenient<RequirementView>>>,
     field: &str,
 ) -> Result<Vec<Requirement>, ModelError> {
@@ -203,7 +210,8 @@ pub(crate) fn read_each<T, M>(
     Ok(found)
 }
 
-fn unknown(field: &str, value: &str) -> ModelError {
+/// A word that is none of the known ones.
+pub(crate) fn unknown(field: &str, value: &str) -> ModelError {
     let shown: String = value.chars().take(40).collect();
     ModelError::new(field, format!("{shown:?} is not known"))
 }

@@ -8,7 +8,7 @@ use serde::de::{Deserialize, DeserializeOwned, Deserializer};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use tutti_model::{ModelError, ObjectKey, Text, Time};
+use tutti_model::{Labels, ModelError, ObjectKey, Text, Time};
 
 /// A kind of object that can be viewed.
 pub trait Kind: Clone + fmt::Debug + Send + Sync + 'static {
@@ -75,6 +75,13 @@ impl<K: Kind> View<K> {
             .creation_timestamp
             .as_ref()
             .map_or(Time::default(), |time| Time(time.0.as_millisecond()))
+    }
+
+    pub(crate) fn labels(&self) -> Labels {
+        let labels = self.metadata.labels.iter().flatten();
+        labels
+            .map(|(key, value)| (key.as_str(), value.as_str()))
+            .collect()
     }
 
     /// Problems of the metadata, to which the caller adds its own.

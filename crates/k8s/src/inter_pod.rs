@@ -1,0 +1,317 @@
+//! What a pod requires of other pods: affinity, anti-affinity, spread. Preferences are not read yet.
+
+use crate::error::Problems;
+use crate::lenient::{Lenient, Shape, Shaped};
+use crate::selector::{RequirementView, read_each, read_labels, read_requirements, text, unknown};
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use tutti_model::inter_pod::{InterPod, PodSelector, PodTerm, SpreadConstraint};
+use tutti_model::label_selector::LabelSelector;
+use tutti_model::{Labels, ModelError, Text};
+
+/// `podAffinity` and `podAntiAffinity`.
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct PodAffinityView {
+    required_during_scheduling_ignored_during_execution: Lenient<Vec<Lenient<TermView>>>,
+}
+
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct TermView {
+    label_selector: Lenient<LabelSelectorView>,
+    namespaces: Lenient<Vec<Lenient<String>>>,
+    namespace_selector: Lenient<LabelSelectorView>,
+    topology_key: Lenient<String>,
+    match_label_keys: Lenient<Vec<Lenient<String>>>,
+    mismatch_label_keys: Lenient<Vec<Lenient<String>>>,
+}
+
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct LabelSelectorView {
+    match_labels: Lenient<BTreeMap<String, Lenient<String>>>,
+    match_expressions: Lenient<Vec<Lenient<RequirementView>>>,
+}
+
+/// One of `spec.topologySpreadConstraints`.
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct SpreadView {
+    max_skew: Lenient<i64>,
+    topology_key: Lenient<String>,
+    when_unsatisfiable: Lenient<String>,
+    label_selector: Lenient<LabelSelectorView>,
+    min_domains: Lenient<i64>,
+    node_affinity_policy: Lenient<String>,
+    node_taints_policy: Lenient<String>,
+    match_label_keys: Lenient<Vec<Lenient<String>>>,
+}
+
+macro_rules! objects {
+    ($($name:ty),*) => { $(impl Shaped for $name { const SHAPE: Shape = Shape::Object; })* };
+}
+objects!(PodAffinityView, TermView, LabelSelectorView, SpreadView);
+
+/// The fields of a pod's spec from which its wishes are read.
+pub(crate) struct Wishes<'a> {
+    pub(crate) affinity: &'a Lenient<PodAffinityView>,
+    pub(crate) anti_affinity: &'a Lenient<PodAffinityView>,
+    pub(crate) spread: &'a Lenient<Vec<Lenient<SpreadView>>>,
+}
+
+/// Reads what a pod of this namespace and with these labels requires of others.
+pub(crate) fn read_inter_pod(
+    wishes: &Wishes<'_>,
+    namespace: &Text,
+    labels: &Labels,
+    problems: &mut Problems,
+) -> InterPod {
+    let own = Own { namespace, labels };
+    InterPod {
+        affinity: problems.or_default(own.terms(wishes.affinity, "spec.affinity.podAffinity")),
+        anti_affinity: problems.or_default(own.terms(wishes.anti_affinity, "spec.affinity.podAntiAffinity")),
+        spread: problems.or_default(own.spread(wishes.spread)),
+    }
+}
+
+/// The pod that wishes.
+struct Own<'a> {
+    namespace: &'a Text,
+    labels: &'a Labels,
+}
+
+impl Own<'_> {
+    fn terms(&self, view: &Lenient<PodAffinityView>, field: &str) -> Result<Vec<PodTerm>, ModelError> {
+        let Some(view) = view.at(field)? else {
+            return Ok(Vec::new());
+        };
+        let field = format!("{field}.requiredDuringSchedulingIgnoredDuringExecution");
+        let terms = view
+            .required_during_scheduling_ignored_during_execution
+            .at(&field)?;
+        let terms = terms.map_or(&[][..], Vec::as_slice);
+        read_each(terms, |term| self.term(term)).map_err(|error| error.within(&field))
+    }
+
+    fn term(&self, view: &TermView) -> Result<PodTerm, ModelError> {
+        let mut labels = read_selector(&view.label_selector, "labelSelector")?;
+        if let Some(labels) = &mut labels {
+            for (key, value) in self.values_of(&view.match_label_keys, "matchLabelKeys")? {
+                labels.require_value(key, value);
+            }
+            for (key, value) in self.values_of(&view.mismatch_label_keys, "mismatchLabelKeys")? {
+                labels.exclude_value(key, value);
+            }
+        }
+        let mut namespaces = texts(&view.namespaces, "namespaces")?;
+        let namespace_selector = read_selector(&view.namespace_selector, "namespaceSelector")?;
+        if namespaces.is_empty() && namespace_selector.is_none() {
+            namespaces.push(self.namespace.clone());
+        }
+        namespaces.sort_unstable();
+        namespaces.dedup();
+        Ok(PodTerm {
+            pods: PodSelector {
+                namespaces,
+                namespace_selector,
+                labels,
+            },
+            topology_key: topology_key(&view.topology_key)?,
+        })
+    }
+
+    fn spread(&self, list: &Lenient<Vec<Lenient<SpreadView>>>) -> Result<Vec<SpreadConstraint>, ModelError> {
+        const FIELD: &str = "spec.topologySpreadConstraints";
+        let list = list.at(FIELD)?.map_or(&[][..], Vec::as_slice);
+        let read = read_each(list, |view| self.constraint(view)).map_err(|error| error.within(FIELD))?;
+        Ok(read.into_iter().flatten().collect())
+    }
+
+    /// The constraint, or `None` if it is only a preference.
+    fn constraint(&self, view: &SpreadView) -> Result<Option<SpreadConstraint>, ModelError> {
+        match text(&view.when_unsatisfiable, "whenUnsatisfiable")? {
+            "" | "DoNotSchedule" => {}
+            "ScheduleAnyway" => return Ok(None),
+            other => return Err(unknown("whenUnsatisfiable", other)),
+        }
+        let mut labels = read_selector(&view.label_selector, "labelSelector")?;
+        if let Some(labels) = &mut labels {
+            for (key, value) in self.values_of(&view.match_label_keys, "matchLabelKeys")? {
+                labels.require_value(key, value);
+            }
+        }
+        let max_skew = count(&view.max_skew, "maxSkew")?;
+        Ok(Some(SpreadConstraint {
+            max_skew: max_skew.ok_or_else(|| ModelError::new("maxSkew", "is missing"))?,
+            topology_key: topology_key(&view.topology_key)?,
+            labels,
+            min_domains: count(&view.min_domains, "minDomains")?,
+            honors_affinity: honors(&view.node_affinity_policy, "nodeAffinityPolicy", true)?,
+            honors_taints: honors(&view.node_taints_policy, "nodeTaintsPolicy", false)?,
+        }))
+    }
+
+    /// The pod's own values of label keys; keys that it does not have are left out.
+    fn values_of<'a>(
+        &'a self,
+        keys: &Lenient<Vec<Lenient<String>>>,
+        field: &str,
+    ) -> Result<Vec<(Text, &'a str)>, ModelError> {
+        let keys = texts(keys, field)?;
+        let values = keys.into_iter().filter_map(|key| {
+            let value = self.labels.get(&key)?;
+            Some((key, value))
+        });
+        Ok(values.collect())
+    }
+}
+
+fn read_selector(
+    view: &Lenient<LabelSelectorView>,
+    field: &str,
+) -> Result<Option<LabelSelector>, ModelError> {
+    let Some(view) = view.at(field)? else {
+        return Ok(None);
+    };
+    let within = |error: ModelError| error.within(field);
+    let expressions = read_requirements(&view.match_expressions, "matchExpressions").map_err(within)?;
+    let mut selector = LabelSelector::new(expressions).map_err(within)?;
+    let pairs = read_labels(&view.match_labels, "matchLabels").map_err(within)?;
+    for (key, value) in pairs.iter() {
+        selector.require_value(key, value);
+    }
+    Ok(Some(selector))
+}
+
+fn texts(list: &Lenient<Vec<Lenient<String>>>, field: &str) -> Result<Vec<Text>, ModelError> {
+    let list = list.at(field)?.map_or(&[][..], Vec::as_slice);
+    read_each(list, |value| Ok(Text::from(value.as_str()))).map_err(|error| error.within(field))
+}
+
+fn topology_key(field: &Lenient<String>) -> Result<Text, ModelError> {
+    match text(field, "topologyKey")? {
+        "" => Err(ModelError::new("topologyKey", "is missing")),
+        key => Ok(key.into()),
+    }
+}
+
+fn count(field: &Lenient<i64>, name: &str) -> Result<Option<NonZeroU32>, ModelError> {
+    let Some(&value) = field.at(name)? else {
+        return Ok(None);
+    };
+    let count = u32::try_from(value).ok().and_then(NonZeroU32::new);
+    count
+        .map(Some)
+        .ok_or_else(|| ModelError::new(name, format!("{value} is not a count from 1")))
+}
+
+fn honors(field: &Lenient<String>, name: &str, default: bool) -> Result<bool, ModelError> {
+    match text(field, name)? {
+        "" => Ok(default),
+        "Honor" => Ok(true),
+        "Ignore" => Ok(false),
+        other => Err(unknown(name, other)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn read(affinity: &Value, spread: &Value) -> (InterPod, Vec<crate::ObjectError>) {
+        let view: crate::PodView = serde_json::from_value(json!({
+            "metadata": {"name": "x", "namespace": "here", "uid": "u", "labels": {"app": "a", "v": "2"}},
+            "spec": {"affinity": affinity, "topologySpreadConstraints": spread},
+        }))
+        .unwrap();
+        let reading = view.read();
+        (reading.pod.inter_pod, reading.errors)
+    }
+
+    fn required(term: &Value) -> Value {
+        json!({"requiredDuringSchedulingIgnoredDuringExecution": [term]})
+    }
+
+    #[test]
+    fn terms_speak_of_the_own_namespace_unless_they_name_others() {
+        let plain = json!({"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "a"}}});
+        let all = json!({"topologyKey": "host", "labelSelector": {}, "namespaceSelector": {}});
+        let (found, errors) = read(
+            &json!({"podAffinity": required(&plain), "podAntiAffinity": required(&all)}),
+            &Value::Null,
+        );
+        assert_eq!(errors, []);
+        let near = &found.affinity[0];
+        assert_eq!(near.topology_key.as_ref(), "zone");
+        assert_eq!(near.pods.namespaces, [Text::from("here")]);
+        assert_eq!(near.pods.labels, Some(LabelSelector::of_labels([("app", "a")])));
+        let far = &found.anti_affinity[0].pods;
+        assert_eq!(far.namespaces, Vec::<Text>::new());
+        assert_eq!(far.namespace_selector, Some(LabelSelector::default()));
+        assert_eq!(far.labels, Some(LabelSelector::default()));
+    }
+
+    #[test]
+    fn label_keys_take_the_value_of_the_pod_itself() {
+        let term = json!({"topologyKey": "zone", "labelSelector": {}, "matchLabelKeys": ["v", "absent"],
+                          "mismatchLabelKeys": ["app"]});
+        let (found, errors) = read(&json!({"podAffinity": required(&term)}), &Value::Null);
+        assert_eq!(errors, []);
+        let mut expected = LabelSelector::of_labels([("v", "2")]);
+        expected.exclude_value("app", "a");
+        assert_eq!(found.affinity[0].pods.labels, Some(expected));
+    }
+
+    #[test]
+    fn spread_is_read_with_its_defaults_and_preferences_are_left_out() {
+        let (found, errors) = read(
+            &Value::Null,
+            &json!([
+                {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}},
+                {"maxSkew": 1, "topologyKey": "host", "whenUnsatisfiable": "ScheduleAnyway"},
+                {"maxSkew": 2, "topologyKey": "host", "whenUnsatisfiable": "DoNotSchedule", "minDomains": 3,
+                 "nodeAffinityPolicy": "Ignore", "nodeTaintsPolicy": "Honor"},
+            ]),
+        );
+        assert_eq!(errors, []);
+        let [first, second] = &found.spread[..] else {
+            panic!("{found:?}")
+        };
+        assert_eq!(
+            (first.max_skew.get(), first.honors_affinity, first.honors_taints),
+            (1, true, false)
+        );
+        assert_eq!(first.labels, Some(LabelSelector::default()));
+        assert_eq!((second.honors_affinity, second.honors_taints), (false, true));
+        assert_eq!(
+            (second.labels.as_ref(), second.min_domains.map(NonZeroU32::get)),
+            (None, Some(3))
+        );
+    }
+
+    #[test]
+    fn wishes_that_are_not_understood_name_their_field() {
+        for (affinity, spread, error) in [
+            (
+                json!({"podAffinity": required(&json!({"labelSelector": {}}))}),
+                Value::Null,
+                "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey: is missing",
+            ),
+            (
+                json!({"podAntiAffinity": 7}),
+                Value::Null,
+                "spec.affinity.podAntiAffinity: want an object, found 7",
+            ),
+            (
+                Value::Null,
+                json!([{"maxSkew": 0, "topologyKey": "zone"}]),
+                "spec.topologySpreadConstraints[0].maxSkew: 0 is not a count from 1",
+            ),
+        ] {
+            let (_, errors) = read(&affinity, &spread);
+            assert_eq!(errors[0].detail(), error);
+        }
+    }
+}
