@@ -171,8 +171,11 @@ impl Engine {
         placed.sort_unstable();
         let mut seats = Vec::with_capacity(placed.len());
         for (pod, node) in placed {
+            let Some(row) = self.pods.pod(&pod) else { continue };
+            let (uid, shape) = (row.uid.clone(), Arc::clone(self.shapes.get(row.shape)));
             self.pods.seat(&pod, Sits::Assumed(node));
-            let uid = self.pods.pod(&pod).map(|row| row.uid.clone()).unwrap_or_default();
+            self.relations.shift(&shape, node, true, true);
+            self.wake_by_pod(&shape, now);
             seats.push(Seat {
                 pod,
                 uid,

@@ -10,13 +10,22 @@
 //! pod   old      on=big cpu=1
 //! ```
 //!
+//! What pods want of each other, with a topology key and a label that selects pods (`*` selects all):
+//!
+//! ```text
+//! pod a label:app=web near:zone:app=db      # some app=db must be in the same zone
+//! pod b label:app=web apart:host:app=web    # no other app=web on the same host
+//! pod c label:app=web even:zone:1:app=web   # zones differ by 1 at most; even:zone:1:app=web:min=3
+//! pod d port:8080 port:53/UDP               # ports of the node
+//! ```
+//!
 //! Amounts are Kubernetes quantities; `gpu` is short for `nvidia.com/gpu`. A node has 110 `pods` unless it says
 //! otherwise. Later lines are younger. Everything is in namespace `default`.
 
 use crate::error::ModelError;
 use crate::{
-    Effect, Group, Labels, Node, ObjectKey, Phase, Pod, Policy, Quantity, Resource, Taint, Text, Time,
-    Toleration, TolerationOperator,
+    Effect, Group, HostPort, LabelSelector, Labels, Node, ObjectKey, Phase, Pod, PodSelector, PodTerm,
+    Policy, Quantity, Resource, SpreadConstraint, Taint, Text, Time, Toleration, TolerationOperator,
 };
 use std::num::NonZeroU32;
 
@@ -163,9 +172,22 @@ fn pod(words: &[&str], created: Time) -> Result<Pod, ModelError> {
         ..Pod::new(key(""), "")
     };
     let mut selector: Vec<(&str, &str)> = Vec::new();
+    let mut labels: Vec<(&str, &str)> = Vec::new();
     for word in words {
         if let Some(pair) = word.strip_prefix("select:") {
             selector.push(pair.split_once('=').unwrap_or((pair, "")));
+        } else if let Some(pair) = word.strip_prefix("label:") {
+            labels.push(pair.split_once('=').unwrap_or((pair, "")));
+        } else if let Some(text) = word.strip_prefix("near:") {
+            pod.inter_pod.affinity.push(term(text, word)?);
+        } else if let Some(text) = word.strip_prefix("apart:") {
+            pod.inter_pod.anti_affinity.push(term(text, word)?);
+        } else if let Some(text) = word.strip_prefix("even:") {
+            pod.inter_pod.spread.push(spread(text, word)?);
+        } else if let Some(text) = word.strip_prefix("port:") {
+            let (number, protocol) = text.split_once('/').unwrap_or((text, ""));
+            pod.ports
+                .push(HostPort::new(protocol, self::number(number, word)?, ""));
         } else if let Some(text) = word.strip_prefix("tolerate:") {
             pod.tolerations.push(toleration(text, word)?);
         } else {
@@ -173,7 +195,54 @@ fn pod(words: &[&str], created: Time) -> Result<Pod, ModelError> {
         }
     }
     pod.affinity.selector = selector.into_iter().collect::<Labels>();
+    pod.labels = labels.into_iter().collect();
     Ok(pod)
+}
+
+/// `KEY:LABEL=VALUE` or `KEY:*`.
+fn term(text: &str, word: &str) -> Result<PodTerm, ModelError> {
+    let (key, selector) = text
+        .split_once(':')
+        .ok_or_else(|| ModelError::new(word, "want TOPOLOGY-KEY:LABEL=VALUE"))?;
+    let pods = PodSelector::in_namespace(&Text::from("default"), Some(label_selector(selector)));
+    Ok(PodTerm {
+        pods,
+        topology_key: Text::from(key),
+    })
+}
+
+/// `KEY:SKEW:LABEL=VALUE`, and perhaps `:min=N`.
+fn spread(text: &str, word: &str) -> Result<SpreadConstraint, ModelError> {
+    let parts: Vec<&str> = text.split(':').collect();
+    let (key, skew, selector, rest) = match parts[..] {
+        [key, skew, selector, ref rest @ ..] if rest.len() <= 1 => (key, skew, selector, rest.first()),
+        _ => {
+            return Err(ModelError::new(
+                word,
+                "want even:TOPOLOGY-KEY:SKEW:LABEL=VALUE[:min=N]",
+            ));
+        }
+    };
+    let min_domains = match rest.map(|rest| rest.split_once('=')) {
+        None => None,
+        Some(Some(("min", minimum))) => Some(number(minimum, word)?),
+        Some(_) => return Err(ModelError::new(word, "want min=N at the end")),
+    };
+    Ok(SpreadConstraint {
+        max_skew: number(skew, word)?,
+        topology_key: Text::from(key),
+        labels: Some(label_selector(selector)),
+        min_domains,
+        honors_affinity: true,
+        honors_taints: false,
+    })
+}
+
+fn label_selector(text: &str) -> LabelSelector {
+    if text == "*" {
+        return LabelSelector::default();
+    }
+    LabelSelector::of_labels([text.split_once('=').unwrap_or((text, ""))])
 }
 
 fn pod_word(pod: &mut Pod, word: &str) -> Result<(), ModelError> {
@@ -295,6 +364,15 @@ mod tests {
                 "line 1.cpus=1: cpus is neither a resource nor a word of this format",
             ),
             ("table t", "line 1.table: want node, group or pod"),
+            (
+                "pod p near:zone",
+                "line 1.near:zone: want TOPOLOGY-KEY:LABEL=VALUE",
+            ),
+            (
+                "pod p even:zone:0:*",
+                "line 1.even:zone:0:*: \"0\" is not a number",
+            ),
+            ("pod p port:99999", "line 1.port:99999: \"99999\" is not a number"),
             ("node a taint:x", "line 1.taint:x: want taint:KEY[=VALUE]:EFFECT"),
         ] {
             let error = Scenario::parse(text).expect_err(text).to_string();

@@ -80,7 +80,8 @@ impl Search<'_> {
     /// Places all kinds from this position of the order on.
     fn kind(&mut self, position: usize, skips: u32) -> Step {
         let Some(&kind) = self.order.get(position) else {
-            return Step::Solved;
+            let holds = self.loads.as_ref().is_none_or(Loads::holds);
+            return if holds { Step::Solved } else { Step::Exhausted };
         };
         if !self.can_still_succeed(position, skips) {
             return Step::Exhausted;

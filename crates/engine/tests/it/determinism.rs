@@ -1,13 +1,18 @@
 //! Same events, same decisions; a listing in any order decides alike.
 
 use crate::driver::{World, show};
-use crate::random::{Dice, instance};
+use crate::random::{Dice, instance, instance_with_wishes};
 use tutti_model::scenario::Scenario;
 
 #[test]
 fn the_order_of_a_listing_does_not_change_the_decision() {
     for seed in 1..2_000 {
-        let scenario = Scenario::parse(&instance(seed)).unwrap();
+        let text = if seed % 2 == 0 {
+            instance(seed)
+        } else {
+            instance_with_wishes(seed)
+        };
+        let scenario = Scenario::parse(&text).unwrap();
         let mut dice = Dice::new(seed);
         let mut shuffled = scenario.clone();
         for _ in 0..8 {

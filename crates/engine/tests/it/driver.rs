@@ -13,6 +13,8 @@ pub(crate) struct World {
     pub(crate) nodes: Vec<Node>,
     pub(crate) pods: Vec<Pod>,
     pub(crate) now: Time,
+    /// Where the world came from, for whoever reads a failure.
+    pub(crate) story: String,
 }
 
 impl World {
@@ -22,6 +24,7 @@ impl World {
             nodes: vec![],
             pods: vec![],
             now: Time(0),
+            story: String::new(),
         };
         for node in &scenario.nodes {
             world.set_node(node.clone());
@@ -117,10 +120,11 @@ impl World {
             placed.push(pod);
         }
         let wrong = violations(&self.nodes, &running, &placed);
+        let shown = show(&[Decision::Place(placement.clone())]);
         assert!(
             wrong.is_empty(),
-            "invalid placement of {}: {wrong:?}",
-            placement.unit
+            "invalid placement: {wrong:?}\n{}{shown}",
+            self.story
         );
         for mut pod in placed {
             pod.phase = Phase::Running;

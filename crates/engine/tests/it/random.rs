@@ -31,9 +31,10 @@ impl Dice {
 /// A node line.
 pub(crate) fn node(dice: &mut Dice, name: &str) -> String {
     let mut line = format!("node {name} cpu={} memory={}Gi", dice.roll(1, 8), dice.roll(1, 8));
-    if dice.once_in(2) {
+    if !dice.once_in(4) {
         write!(line, " label:zone={}", dice.roll(1, 2)).unwrap();
     }
+    write!(line, " label:host={name}").unwrap();
     if dice.once_in(5) {
         line.push_str(" taint:gpu=yes:NoSchedule");
     }
@@ -56,6 +57,75 @@ pub(crate) fn requirements(dice: &mut Dice) -> String {
         words.push_str(" tolerate:gpu");
     }
     words
+}
+
+/// Labels, and what a pod wants of others; `odds` is how rare wishes are.
+pub(crate) fn wishes(dice: &mut Dice, odds: u64) -> String {
+    let mut words = String::new();
+    if dice.once_in(2) {
+        write!(words, " label:app={}", dice.roll(1, 2)).unwrap();
+    }
+    let key = |dice: &mut Dice| if dice.once_in(2) { "zone" } else { "host" };
+    if dice.once_in(odds) {
+        write!(words, " near:{}:app={}", key(dice), dice.roll(1, 2)).unwrap();
+        if dice.once_in(4) {
+            write!(words, " near:{}:app={}", key(dice), dice.roll(1, 2)).unwrap();
+        }
+    }
+    if dice.once_in(odds) {
+        write!(words, " apart:{}:app={}", key(dice), dice.roll(1, 2)).unwrap();
+    }
+    if dice.once_in(odds) {
+        write!(
+            words,
+            " even:{}:{}:app={}",
+            key(dice),
+            dice.roll(1, 2),
+            dice.roll(1, 2)
+        )
+        .unwrap();
+        if dice.once_in(3) {
+            write!(words, ":min={}", dice.roll(1, 3)).unwrap();
+        }
+    }
+    if dice.once_in(2 * odds) {
+        write!(words, " port:{}", dice.roll(80, 81)).unwrap();
+    }
+    words
+}
+
+/// As [`instance`], with wishes about other pods.
+pub(crate) fn instance_with_wishes(seed: u64) -> String {
+    let mut dice = Dice::new(seed + 1_000_000);
+    let mut text = String::new();
+    let nodes = dice.roll(1, 5);
+    for n in 0..nodes {
+        writeln!(text, "{}", node(&mut dice, &format!("n{n}"))).unwrap();
+    }
+    for r in 0..dice.roll(0, 4) {
+        let on = dice.roll(0, nodes - 1);
+        writeln!(
+            text,
+            "pod r{r} on=n{on} cpu={}{}",
+            dice.roll(0, 1),
+            wishes(&mut dice, 5)
+        )
+        .unwrap();
+    }
+    let members = dice.roll(1, 7);
+    let minimum = if dice.once_in(2) {
+        members
+    } else {
+        dice.roll(1, members)
+    };
+    writeln!(text, "group g gang={minimum}").unwrap();
+    let shape = |dice: &mut Dice| format!("cpu={}{}", dice.roll(0, 3), wishes(dice, 3));
+    let shapes: Vec<String> = (0..dice.roll(1, 3)).map(|_| shape(&mut dice)).collect();
+    for m in 0..members {
+        let shape = &shapes[dice.roll(0, shapes.len() as u64 - 1) as usize];
+        writeln!(text, "pod m{m} group=g {shape}").unwrap();
+    }
+    text
 }
 
 /// A cluster of up to 5 nodes with running pods, and one gang of up to 8 members and 4 shapes.

@@ -1,7 +1,7 @@
 //! Nothing that could be placed is asleep, and nobody is woken for nothing.
 
 use crate::driver::{World, show};
-use crate::random::{Dice, node, requirements};
+use crate::random::{Dice, node, requirements, wishes};
 use tutti_engine::{Config, Decision, Engine, Event};
 use tutti_model::Phase;
 use tutti_model::scenario::Scenario;
@@ -32,6 +32,18 @@ fn from_scratch(world: &World, groups: &[tutti_model::Group]) -> Vec<Decision> {
 
 #[test]
 fn after_every_event_of_a_random_history_nothing_placeable_is_asleep() {
+    let placements = live_through(requirements);
+    assert!(placements > 1_500, "the history must be eventful: {placements}");
+}
+
+#[test]
+fn the_same_holds_for_pods_with_wishes_about_each_other() {
+    let placements = live_through(|dice| format!("cpu={}{}", dice.roll(0, 3), wishes(dice, 3)));
+    assert!(placements > 1_500, "the history must be eventful: {placements}");
+}
+
+/// Goes through random histories of pods that ask for this; tells how many units were placed.
+fn live_through(ask: impl Fn(&mut Dice) -> String) -> usize {
     let mut placements = 0;
     for seed in 0..300 {
         let mut dice = Dice::new(seed + 77);
@@ -50,7 +62,7 @@ fn after_every_event_of_a_random_history_nothing_placeable_is_asleep() {
                     groups.extend(Scenario::parse(&text).unwrap().groups);
                     let mut text = text;
                     for member in 0..dice.roll(1, 4) {
-                        text += &format!("pod p{step}-{member} group=g{step} {}\n", requirements(&mut dice));
+                        text += &format!("pod p{step}-{member} group=g{step} {}\n", ask(&mut dice));
                     }
                     world.add(&text);
                 }
@@ -88,7 +100,7 @@ fn after_every_event_of_a_random_history_nothing_placeable_is_asleep() {
             );
         }
     }
-    assert!(placements > 1_500, "the history must be eventful: {placements}");
+    placements
 }
 
 #[test]
