@@ -20,6 +20,9 @@ const BATCH_MAX: usize = 1024;
 /// Objects of one namespace that are deleted in one step.
 const SWEEP_MAX: usize = 1024;
 
+/// Steps that follow each other without a pause.
+const STEPS_MAX: usize = 256;
+
 /// Shortest time between two steps. A burst of writes is looked at once.
 const STEP_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -43,11 +46,16 @@ pub async fn run_janitor(server: Arc<ApiServer>) {
     let mut changed = server.store.subscribe_all();
     loop {
         changed.borrow_and_update();
-        while janitor.step(&server) {
+        let mut more = true;
+        for _ in 0..STEPS_MAX {
+            more = janitor.step(&server);
+            if !more {
+                break;
+            }
             tokio::task::yield_now().await;
         }
         tokio::time::sleep(STEP_INTERVAL).await;
-        if changed.changed().await.is_err() {
+        if !more && changed.changed().await.is_err() {
             return;
         }
     }

@@ -31,7 +31,7 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// Reads both selectors; a path with a name (a watch of one object) selects by that name as well.
+    /// Reads both selectors.
     pub(super) fn from_query(resource: &Resource, query: &Query) -> Result<Self, ApiError> {
         Ok(Self {
             labels: LabelSelector::parse(query.get("labelSelector").unwrap_or_default())?,
@@ -134,6 +134,10 @@ impl ApiServer {
         limit: Option<usize>,
     ) -> Result<Selected, TooOld> {
         let namespace = (!target.namespace.is_empty()).then_some(target.namespace.as_str());
+        let scoped = namespace.is_some() || !target.id.resource().namespaced;
+        if let (Some(name), None, None, true) = (selection.fields.name(), revision, &after, scoped) {
+            return Ok(self.select_one(target, selection, name));
+        }
         let mut pinned = revision;
         let mut objects = Vec::new();
         loop {
@@ -165,6 +169,22 @@ impl ApiServer {
                 });
             }
             after = last;
+        }
+    }
+
+    /// `kubectl wait` and `kubectl get -w NAME` select one object by its name; no need to look at all others.
+    fn select_one(&self, target: &Target, selection: &Selection, name: &str) -> Selected {
+        let (object, revision) = self
+            .store
+            .get_with_revision(target.id, &Key::new(&target.namespace, name));
+        let objects = object
+            .into_iter()
+            .filter(|object| selection.matches(object))
+            .collect();
+        Selected {
+            objects,
+            revision,
+            next: None,
         }
     }
 

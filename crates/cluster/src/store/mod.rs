@@ -183,6 +183,12 @@ impl Store {
         self.read().table(id).objects.get(key).cloned()
     }
 
+    /// One object, if it exists, and the revision at which that was so.
+    pub fn get_with_revision(&self, id: ResourceId, key: &Key) -> (Option<Arc<Object>>, u64) {
+        let state = self.read();
+        (state.table(id).objects.get(key).cloned(), state.revision)
+    }
+
     /// Objects as they are now.
     pub fn list(&self, id: ResourceId, range: Range<'_>) -> Page {
         let state = self.read();

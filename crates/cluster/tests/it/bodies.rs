@@ -336,3 +336,121 @@ async fn simulated_pods_have_no_logs_and_say_so() {
         .await
         .refusal(404, "NotFound");
 }
+
+fn pod_with_typo() -> Value {
+    pod_with("p", |p| {
+        p["spec"]["containers"][0]["imge"] = json!("x");
+        p["spec"]["nope"] = json!({"deep": [1]});
+    })
+}
+
+#[tokio::test]
+async fn unknown_fields_are_refused_warned_about_or_dropped() {
+    let cluster = Cluster::new();
+    let strict = cluster
+        .post(&format!("{PODS}?fieldValidation=Strict"), pod_with_typo())
+        .await;
+    let message = strict.refusal(400, "BadRequest");
+    assert!(
+        message.starts_with("strict decoding error: unknown field \"spec."),
+        "{message}"
+    );
+    assert!(
+        message.contains("unknown field \"spec.containers[0].imge\""),
+        "{message}"
+    );
+    assert!(message.contains("unknown field \"spec.nope\""), "{message}");
+
+    let warned = cluster.post(PODS, pod_with_typo()).await;
+    let mut warnings: Vec<&str> = warned
+        .headers
+        .get_all("warning")
+        .iter()
+        .map(|w| w.to_str().unwrap())
+        .collect();
+    warnings.sort_unstable();
+    assert_eq!(
+        warnings,
+        [
+            r#"299 - "unknown field \"spec.containers[0].imge\"""#,
+            r#"299 - "unknown field \"spec.nope\"""#
+        ]
+    );
+    let created = warned.expect(201);
+    assert!(created["spec"].get("nope").is_none());
+    assert!(created["spec"]["containers"][0].get("imge").is_none());
+
+    let patch = json!({"spec": {"nope": 1}});
+    let ignored = cluster
+        .patch(
+            &format!("{PODS}/p?fieldValidation=Ignore"),
+            "merge",
+            patch.clone(),
+        )
+        .await;
+    assert!(ignored.headers.get("warning").is_none());
+    assert_eq!(ignored.expect(200), created);
+    let strict = format!("{PODS}/p?fieldValidation=Strict");
+    cluster
+        .patch(&strict, "merge", patch)
+        .await
+        .refusal(400, "BadRequest");
+}
+
+#[tokio::test]
+async fn strategic_patches_merge_lists_by_their_keys() {
+    let cluster = Cluster::new();
+    let two = json!([{"name": "a", "image": "i"}, {"name": "b", "image": "j"}]);
+    cluster
+        .create_pod(pod_with("p", |p| p["spec"]["containers"] = two))
+        .await;
+    let path = format!("{PODS}/p");
+    let patch = json!({"spec": {"containers": [{"name": "b", "image": "k"}]}});
+    let patched = cluster.patch(&path, "strategic-merge", patch).await.expect(200);
+    let images: Vec<&Value> = patched["spec"]["containers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| &c["image"])
+        .collect();
+    assert_eq!(images, ["i", "k"]);
+    // The conditions of a status are merged by type: two writers do not undo each other.
+    let condition = |kind: &str| json!({"status": {"conditions": [{"type": kind, "status": "True"}]}});
+    let status = format!("{path}/status");
+    cluster
+        .patch(&status, "strategic-merge", condition("Ready"))
+        .await
+        .expect(200);
+    let patched = cluster
+        .patch(&status, "strategic-merge", condition("Initialized"))
+        .await
+        .expect(200);
+    assert_eq!(patched["status"]["conditions"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn patches_are_applied_in_the_version_of_the_client() {
+    let cluster = Cluster::new();
+    cluster.post(GROUPS, group("g")).await.expect(201);
+    let patch = json!([{"op": "test", "path": "/apiVersion", "value": "scheduling.k8s.io/v1alpha2"}]);
+    cluster
+        .patch(&format!("{GROUPS_ALPHA}/g"), "json", patch)
+        .await
+        .expect(200);
+}
+
+#[tokio::test]
+async fn schemas_are_served_with_a_hash_that_stays() {
+    let cluster = Cluster::new();
+    let index = cluster.get("/openapi/v3").await.expect(200);
+    let url = index["paths"]["api/v1"]["serverRelativeURL"].as_str().unwrap();
+    assert!(url.starts_with("/openapi/v3/api/v1?hash="), "{url}");
+    let document = cluster.get(url).await;
+    let tag = document.headers["etag"].to_str().unwrap().to_owned();
+    assert!(document.expect(200)["components"]["schemas"].is_object());
+    let request = http::Request::builder().uri(url).header("if-none-match", tag);
+    let again = cluster
+        .send(request.body(axum::body::Body::empty()).unwrap())
+        .await;
+    assert_eq!((again.code, again.text.as_str()), (304, ""));
+}

@@ -316,3 +316,31 @@ async fn a_cluster_keeps_its_own_namespaces() {
         .await
         .refusal(403, "Forbidden");
 }
+
+#[tokio::test]
+async fn the_janitor_runs_by_itself() {
+    let cluster = Cluster::new();
+    let janitor = tokio::spawn(tutti_cluster::server::run_janitor(cluster.server.clone()));
+    let mut events = cluster
+        .watch(&format!(
+            "{NAMESPACES}?watch=true&fieldSelector=metadata.name%3Dteam"
+        ))
+        .await;
+    cluster
+        .post(NAMESPACES, json!({"metadata": {"name": "team"}}))
+        .await
+        .expect(201);
+    cluster
+        .post(&format!("{NAMESPACES}/team/pods"), pod("p"))
+        .await
+        .expect(201);
+    cluster
+        .delete(&format!("{NAMESPACES}/team"), Value::Null)
+        .await
+        .expect(200);
+    for expected in ["ADDED", "MODIFIED", "DELETED"] {
+        assert_eq!(events.next_brief().await.0, expected);
+    }
+    assert!(crate::harness::names(&cluster.get("/api/v1/pods").await.expect(200)).is_empty());
+    janitor.abort();
+}
