@@ -5,7 +5,7 @@ use super::update::invalid;
 use super::{ApiServer, WriteOptions, metadata, rules};
 use crate::error::ApiError;
 use crate::kinds;
-use crate::registry::StatusRule;
+use crate::registry::{ResourceId, StatusRule};
 use crate::store::{Change, Commit, CommitError, Guard, Key, Object, rfc3339_seconds};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -34,9 +34,6 @@ impl ApiServer {
         let resource = target.id.resource();
         let mut object = kinds::to_hub(resource, target.version, body)?;
         self.prepare_new(target, &mut object)?;
-        kinds::set_defaults(resource, &mut object);
-        rules::set_initial_status(resource, &mut object);
-
         let prefix = metadata::text(&object, "generateName").to_owned();
         let generated = metadata::text(&object, "name").is_empty() && !prefix.is_empty();
         for _ in 0..ATTEMPTS_MAX {
@@ -46,6 +43,10 @@ impl ApiServer {
             }
             let name = metadata::text(&object, "name").to_owned();
             let guard = self.namespace_guard(target, &name)?;
+            // Some defaults depend on the name, which another round generates anew; all else is set already then.
+            kinds::set_defaults(resource, &mut object);
+            rules::set_initial_status(resource, &mut object);
+            self.admit_new(resource, &mut object)?;
             let causes = kinds::validate_create(resource, &object);
             if !causes.is_empty() {
                 return Err(invalid(target, &name, causes));
@@ -66,6 +67,32 @@ impl ApiServer {
             metadata::text(&object, "name"),
             &why,
         ))
+    }
+
+    /// Stores an object of the cluster itself, which need not pass the rules for those of users.
+    pub(super) fn create_unchecked(
+        &self,
+        id: ResourceId,
+        name: &str,
+        mut object: Value,
+    ) -> Result<Arc<Object>, ApiError> {
+        let target = Target {
+            id,
+            version: id.resource().hub,
+            namespace: String::new(),
+            name: None,
+            sub: None,
+        };
+        self.prepare_new(&target, &mut object)?;
+        let commit = Commit {
+            id,
+            key: Key::new("", name),
+            change: Change::Create(object),
+            guard: None,
+        };
+        self.store
+            .commit(commit)
+            .map_err(|_| ApiError::already_exists(id.resource(), name))
     }
 
     fn insert(

@@ -5,6 +5,7 @@
 //! everything that a kind decides for itself is asked of [`crate::kinds`]. No kind has a handler of its own.
 
 mod accept;
+mod admission;
 mod body;
 mod create;
 mod delete;
@@ -84,7 +85,8 @@ pub struct ApiServer {
 }
 
 impl ApiServer {
-    /// A server over a new store that holds nothing but the namespaces that every cluster has.
+    /// A server over a new store that holds nothing but the namespaces and priority classes that every
+    /// cluster has.
     pub fn new(options: Options) -> Arc<Self> {
         let server = Arc::new(Self {
             store: Arc::new(Store::new(options.limits, Arc::clone(&options.environment))),
@@ -93,6 +95,7 @@ impl ApiServer {
             closing: tokio::sync::watch::Sender::new(false),
         });
         server.create_namespaces();
+        server.create_system_classes();
         server
     }
 

@@ -11,4 +11,5 @@ mod cluster;
 mod deletion;
 mod harness;
 mod hostile;
+mod priority;
 mod watch;

@@ -1,0 +1,143 @@
+//! What a new object takes from other objects: pods and pod groups get the priority of their class.
+
+use super::{ApiServer, metadata};
+use crate::error::ApiError;
+use crate::registry::{Resource, ResourceId};
+use crate::store::{Key, Range};
+use serde_json::{Map, Value, json};
+
+/// Priority of those who name no class while no class is the default.
+const PRIORITY_DEFAULT: i64 = 0;
+
+const POLICY_DEFAULT: &str = "PreemptLowerPriority";
+
+/// Classes that every cluster has. Users can neither make nor unmake names that begin with `system-`.
+pub(super) const SYSTEM_CLASSES: [(&str, i64); 2] = [
+    ("system-cluster-critical", 2_000_000_000),
+    ("system-node-critical", 2_000_001_000),
+];
+
+/// What a class says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Priority {
+    /// Name of the class; empty if there is none.
+    class: String,
+    value: i64,
+    policy: String,
+}
+
+impl ApiServer {
+    /// Sets what is taken from other objects, or refuses what contradicts them. The object is in hub form,
+    /// its defaults are set.
+    pub(super) fn admit_new(&self, resource: &Resource, object: &mut Value) -> Result<(), ApiError> {
+        let takes_policy = match (resource.group, resource.kind) {
+            ("", "Pod") => true,
+            // The preemption policy of a group is its own; it is not taken from the class yet.
+            ("scheduling.k8s.io", "PodGroup") => false,
+            _ => return Ok(()),
+        };
+        let name = metadata::text(object, "name").to_owned();
+        let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else {
+            // A missing or malformed spec is for validation to report.
+            return Ok(());
+        };
+        let refuse = |why: String| ApiError::forbidden(resource, &name, &why);
+        let class = spec
+            .get("priorityClassName")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let priority = self
+            .priority_of(class)
+            .ok_or_else(|| refuse(format!("no PriorityClass with name {class} was found")))?;
+        if let Some(asked) = spec.get("priority").filter(|p| !p.is_null())
+            && asked.as_i64() != Some(priority.value)
+        {
+            return Err(refuse(format!(
+                "the integer value of priority ({asked}) must not be provided in the spec; {} was computed from \
+                 the given PriorityClass name",
+                priority.value
+            )));
+        }
+        if takes_policy {
+            let asked = spec.get("preemptionPolicy").filter(|p| !p.is_null());
+            if let Some(asked) = asked.filter(|asked| **asked != priority.policy) {
+                return Err(refuse(format!(
+                    "the string value of PreemptionPolicy ({asked}) must not be provided in the spec; {} was \
+                     computed from the given PriorityClass name",
+                    priority.policy
+                )));
+            }
+        }
+        set_priority(spec, priority, takes_policy);
+        Ok(())
+    }
+
+    /// The priority of a class; the default one for an empty name. `None` if there is no such class.
+    fn priority_of(&self, class: &str) -> Option<Priority> {
+        let id = ResourceId::of_kind("scheduling.k8s.io", "PriorityClass")?;
+        if !class.is_empty() {
+            return self
+                .store
+                .get(id, &Key::new("", class))
+                .map(|object| Priority::of(object.value()));
+        }
+        // Nothing but good manners keeps two classes from both being the default; the lower one counts.
+        let classes = self.store.list(id, Range::default()).objects;
+        let defaults = classes
+            .iter()
+            .filter(|c| c.value().get("globalDefault") == Some(&json!(true)));
+        let lowest = defaults
+            .map(|c| Priority::of(c.value()))
+            .min_by_key(|priority| priority.value);
+        Some(lowest.unwrap_or_else(|| Priority {
+            class: String::new(),
+            value: PRIORITY_DEFAULT,
+            policy: POLICY_DEFAULT.to_owned(),
+        }))
+    }
+
+    /// Makes the classes that every cluster has.
+    pub(super) fn create_system_classes(&self) {
+        let Some(id) = ResourceId::of_kind("scheduling.k8s.io", "PriorityClass") else {
+            return;
+        };
+        for (name, value) in SYSTEM_CLASSES {
+            let class = json!({
+                "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+                "metadata": {"name": name},
+                "description": "For pods that the cluster itself cannot be without.",
+                "value": value, "preemptionPolicy": POLICY_DEFAULT,
+            });
+            if let Err(error) = self.create_unchecked(id, name, class) {
+                tracing::error!(class = name, %error, "a priority class of the cluster could not be made");
+            }
+        }
+    }
+}
+
+impl Priority {
+    fn of(class: &Value) -> Self {
+        let policy = class
+            .get("preemptionPolicy")
+            .and_then(Value::as_str)
+            .unwrap_or(POLICY_DEFAULT);
+        Self {
+            class: metadata::text(class, "name").to_owned(),
+            value: class
+                .get("value")
+                .and_then(Value::as_i64)
+                .unwrap_or(PRIORITY_DEFAULT),
+            policy: policy.to_owned(),
+        }
+    }
+}
+
+fn set_priority(spec: &mut Map<String, Value>, priority: Priority, with_policy: bool) {
+    spec.insert("priority".to_owned(), json!(priority.value));
+    if !priority.class.is_empty() {
+        spec.insert("priorityClassName".to_owned(), Value::String(priority.class));
+    }
+    if with_policy {
+        spec.insert("preemptionPolicy".to_owned(), Value::String(priority.policy));
+    }
+}
