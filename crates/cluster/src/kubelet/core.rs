@@ -192,17 +192,22 @@ impl Core {
             Next::Nothing
         } else {
             let due = heartbeat_due(&node.view, self.options.heartbeat_interval);
-            match node.write.gate(now) {
-                Gate::Closed => Next::Nothing,
-                Gate::ClosedUntil(time) => Next::At(time),
-                Gate::Open if due > now => Next::At(due),
-                Gate::Open => {
+            let labels = node_status::label_patch(&node.view);
+            match (node.write.gate(now), labels) {
+                (Gate::Closed, _) => Next::Nothing,
+                (Gate::ClosedUntil(time), _) => Next::At(time),
+                // Before Ready, because selectors that look at labels should find the node complete.
+                (Gate::Open, Some(patch)) => Next::Now(Effect::LabelNode {
+                    name: name.to_owned(),
+                    patch,
+                }),
+                (Gate::Open, None) if due > now => Next::At(due),
+                (Gate::Open, None) => {
                     if node.view.address("InternalIP").is_none() && node.address.is_none() {
                         node.address = self.node_addresses.take();
                     }
                     let address = node.address.map(|address| address.to_string());
                     let patch = node_status::patch(&node.view, address.as_deref(), now);
-                    node.write.sent(&node.view.version);
                     Next::Now(Effect::PatchNode {
                         name: name.to_owned(),
                         patch,
@@ -210,6 +215,9 @@ impl Core {
                 }
             }
         };
+        if matches!(next, Next::Now(_)) {
+            node.write.sent(&node.view.version);
+        }
         let wake = settle(next, effects);
         rearm(&mut self.timers, &mut node.wake, wake, || {
             Subject::Node(name.to_owned())
@@ -219,15 +227,15 @@ impl Core {
     // === answers and time ===
 
     fn answered(&mut self, target: &Target, outcome: &Outcome, now: Timestamp, effects: &mut Vec<Effect>) {
-        let gave_up = match target {
+        let is_stuck = match target {
             Target::Node(name) => {
                 let Some(node) = self.nodes.get_mut(name) else {
                     return;
                 };
                 node.write.answered(outcome, &node.view.version, now);
-                let gave_up = node.write.gave_up();
+                let is_stuck = node.write.is_stuck();
                 self.advance_node(name, now, effects);
-                gave_up
+                is_stuck
             }
             Target::Pod(answered) => {
                 let key = (answered.namespace.clone(), answered.name.clone());
@@ -238,18 +246,14 @@ impl Core {
                     return;
                 }
                 pod.write.answered(outcome, &pod.view.version, now);
-                let gave_up = pod.write.gave_up();
+                let is_stuck = pod.write.is_stuck();
                 self.advance_pod(&key, now, effects);
-                gave_up
+                is_stuck
             }
         };
         if let Outcome::Failed(error) = outcome {
-            if gave_up {
-                tracing::warn!(
-                    ?target,
-                    error,
-                    "giving up on writing a status until the object changes"
-                );
+            if is_stuck {
+                tracing::warn!(?target, error, "a status cannot be written; still trying");
             } else {
                 tracing::debug!(?target, error, "cannot write a status; will try again");
             }

@@ -5,7 +5,8 @@
 //! it to watches and requests.
 //!
 //! What they do:
-//! - **Nodes** without a Ready condition are adopted; nodes whose kubelet is somebody else are left alone, and
+//! - **Nodes** without a Ready condition are adopted: they become Ready and get what a kubelet adds, such as an
+//!   address, the standard labels, and a capacity if they have none. Nodes whose kubelet is somebody else are left alone, and
 //!   so are the pods on them.
 //! - **Pods** that are bound to an adopted node are admitted in the order in which they arrive, if their
 //!   requests fit beside what is there, or fail with `OutOfcpu` and the like. Admitted ones run after

@@ -119,6 +119,28 @@ pub(super) fn node_info(node: &str) -> Value {
     })
 }
 
+/// The labels that every kubelet gives its node.
+pub(super) fn standard_labels(name: &str) -> [(&'static str, &str); 3] {
+    [
+        ("kubernetes.io/hostname", name),
+        ("kubernetes.io/arch", "amd64"),
+        ("kubernetes.io/os", "linux"),
+    ]
+}
+
+/// The merge patch that adds the labels that a node lacks, if it lacks any. What somebody has set stays.
+pub(super) fn label_patch(node: &NodeView) -> Option<Value> {
+    let missing: Map<String, Value> = standard_labels(&node.name)
+        .into_iter()
+        .filter(|(key, _)| !node.labels.contains_key(*key))
+        .map(|(key, value)| (key.to_owned(), json!(value)))
+        .collect();
+    if missing.is_empty() {
+        return None;
+    }
+    Some(json!({"metadata": {"resourceVersion": node.version, "labels": missing}}))
+}
+
 /// The merge patch that makes the node Ready, or keeps it so.
 pub(super) fn patch(node: &NodeView, address: Option<&str>, now: Timestamp) -> Value {
     let (capacity, allocatable) = complete_resources(node);

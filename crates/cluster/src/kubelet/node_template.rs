@@ -1,6 +1,6 @@
 //! Simulated nodes to put into a cluster, complete with the status that their kubelet would give them.
 
-use super::node_status::{node_info, ready_conditions};
+use super::node_status::{node_info, ready_conditions, standard_labels};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -85,11 +85,7 @@ impl NodeTemplate {
     /// The node as an object, Ready as of `now`.
     pub fn to_object(&self, now: Timestamp) -> Value {
         let mut labels: Map<String, Value> = self.labels.iter().map(|(k, v)| (k.clone(), json!(v))).collect();
-        for (key, value) in [
-            ("kubernetes.io/hostname", self.name.as_str()),
-            ("kubernetes.io/arch", "amd64"),
-            ("kubernetes.io/os", "linux"),
-        ] {
+        for (key, value) in standard_labels(&self.name) {
             labels.entry(key).or_insert_with(|| json!(value));
         }
         let mut addresses = vec![json!({"type": "Hostname", "address": self.name})];

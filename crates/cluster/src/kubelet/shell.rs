@@ -199,6 +199,9 @@ impl Writer {
                     .patch_status(&name, &params, &Patch::Merge(patch))
                     .await?;
             }
+            Effect::LabelNode { name, patch } => {
+                self.nodes.patch(&name, &params, &Patch::Merge(patch)).await?;
+            }
             Effect::PatchPod { pod, patch } => {
                 self.pods(&pod)
                     .patch_status(&pod.name, &params, &Patch::Merge(patch))

@@ -5,6 +5,7 @@ use super::{EXIT_CODE, RUN_SECONDS};
 use jiff::Timestamp;
 use kube::core::DynamicObject;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use tutti_model::requests::{ContainerRequests, PodResources};
 use tutti_model::{Quantity, Resource, ResourceList};
@@ -43,6 +44,8 @@ pub struct NodeView {
     pub name: String,
     /// `metadata.resourceVersion`
     pub version: String,
+    /// `metadata.labels`
+    pub labels: BTreeMap<String, String>,
     /// `status.capacity`, unread.
     pub capacity: Map<String, Value>,
     /// `status.allocatable`, unread.
@@ -112,6 +115,7 @@ impl NodeView {
         Ok(Self {
             name: required(object.metadata.name.as_deref(), "metadata.name")?,
             version: object.metadata.resource_version.clone().unwrap_or_default(),
+            labels: object.metadata.labels.clone().unwrap_or_default(),
             capacity: map(status, "capacity"),
             allocatable: map(status, "allocatable"),
             conditions: list(status, "conditions").to_vec(),

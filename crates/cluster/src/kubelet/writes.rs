@@ -15,7 +15,14 @@ pub enum Effect {
         /// The patch.
         patch: Value,
     },
-    /// The same for a pod. Wants an answer.
+    /// Merge-patch the labels of a node, under the same guard. Wants an answer.
+    LabelNode {
+        /// Which node.
+        name: String,
+        /// The patch.
+        patch: Value,
+    },
+    /// Merge-patch the status of a pod, under the same guard. Wants an answer.
     PatchPod {
         /// Which pod.
         pod: PodRef,
@@ -42,7 +49,7 @@ impl Effect {
     /// Whose answer the core waits for, if it waits.
     pub fn target(&self) -> Option<Target> {
         match self {
-            Self::PatchNode { name, .. } => Some(Target::Node(name.clone())),
+            Self::PatchNode { name, .. } | Self::LabelNode { name, .. } => Some(Target::Node(name.clone())),
             Self::PatchPod { pod, .. } | Self::DeletePod { pod } => Some(Target::Pod(pod.clone())),
             Self::Warn { .. } => None,
         }
@@ -75,8 +82,9 @@ pub enum Outcome {
 const SETTLE: SignedDuration = SignedDuration::from_secs(10);
 const BACKOFF_FIRST: SignedDuration = SignedDuration::from_millis(200);
 const BACKOFF_LONGEST: SignedDuration = SignedDuration::from_secs(30);
-/// After so many failures in a row an object is left alone until it changes.
-const ATTEMPTS_MAX: u32 = 12;
+/// After so many failures in a row people should know. It is still tried, at the longest interval: an outage
+/// must not leave anything behind that nobody looks at again.
+const FAILURES_TO_WARN: u32 = 8;
 
 /// The write that an object waits for. There is at most one at a time, which also bounds every queue of
 /// effects by the number of objects.
@@ -97,8 +105,6 @@ enum State {
     InFlight,
     /// Answered; nothing is to be done before this time unless the object changes.
     Until(Timestamp),
-    /// Given up until the object changes.
-    GivenUp,
 }
 
 /// Whether an object may be written.
@@ -116,7 +122,7 @@ impl PendingWrite {
     pub(super) fn gate(&self, now: Timestamp) -> Gate {
         match self.state {
             State::Idle => Gate::Open,
-            State::InFlight | State::GivenUp => Gate::Closed,
+            State::InFlight => Gate::Closed,
             State::Until(time) if now < time => Gate::ClosedUntil(time),
             State::Until(_) => Gate::Open,
         }
@@ -143,7 +149,6 @@ impl PendingWrite {
             Outcome::Failed(_) => self.failures = self.failures.saturating_add(1),
         }
         self.state = match outcome {
-            Outcome::Failed(_) if self.failures >= ATTEMPTS_MAX => State::GivenUp,
             Outcome::Failed(_) => State::Until(later(now, backoff(self.failures))),
             // The watch was faster than the answer.
             _ if self.version != version => State::Idle,
@@ -151,9 +156,9 @@ impl PendingWrite {
         };
     }
 
-    /// True if nothing is tried any more.
-    pub(super) fn gave_up(&self) -> bool {
-        self.state == State::GivenUp
+    /// True if it fails again and again.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.failures >= FAILURES_TO_WARN
     }
 }
 
@@ -177,27 +182,27 @@ mod tests {
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
     #[test]
-    fn failures_wait_longer_each_time_and_end() {
+    fn failures_wait_longer_each_time_up_to_a_limit() {
         let mut write = PendingWrite::default();
-        let mut last = NOW;
-        for attempt in 1..=ATTEMPTS_MAX {
+        let mut waits = Vec::new();
+        for _ in 0..100 {
             write.sent("1");
             write.answered(&Outcome::Failed("no".to_owned()), "1", NOW);
-            match write.gate(NOW) {
-                Gate::ClosedUntil(time) => {
-                    assert!(
-                        time >= last && time <= later(NOW, BACKOFF_LONGEST),
-                        "attempt {attempt}"
-                    );
-                    assert_eq!(write.gate(time), Gate::Open);
-                    last = time;
-                }
-                gate => assert_eq!((attempt, gate), (ATTEMPTS_MAX, Gate::Closed)),
-            }
+            let Gate::ClosedUntil(time) = write.gate(NOW) else {
+                panic!("it must wait")
+            };
+            assert_eq!(write.gate(time), Gate::Open);
+            waits.push(time.duration_since(NOW));
         }
-        assert!(write.gave_up());
+        assert_eq!(waits[..3], [BACKOFF_FIRST, BACKOFF_FIRST * 2, BACKOFF_FIRST * 4]);
+        assert!(waits.is_sorted() && waits.last() == Some(&BACKOFF_LONGEST));
+        assert!(write.is_stuck());
         write.seen("1");
-        assert!(write.gave_up(), "seeing the same object again changes nothing");
+        assert_ne!(
+            write.gate(NOW),
+            Gate::Open,
+            "seeing the same object again changes nothing"
+        );
         write.seen("2");
         assert_eq!(write.gate(NOW), Gate::Open);
     }

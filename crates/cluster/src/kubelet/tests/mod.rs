@@ -3,6 +3,7 @@
 mod admission;
 mod endings;
 mod nodes;
+mod random;
 mod restarts;
 
 use super::core::{Core, Input};
@@ -21,6 +22,17 @@ struct World {
     options: Options,
     objects: Vec<Value>,
     version: u64,
+    /// What goes wrong with the next writes.
+    faults: std::collections::VecDeque<Fault>,
+}
+
+/// What can go wrong with a write.
+#[derive(Debug, Clone, Copy)]
+enum Fault {
+    /// It is not done.
+    Refused,
+    /// It is done, but the answer says otherwise.
+    AnswerLost,
 }
 
 impl World {
@@ -38,6 +50,7 @@ impl World {
             options,
             objects: Vec::new(),
             version: 1,
+            faults: std::collections::VecDeque::new(),
         };
         world.relist();
         world
@@ -101,8 +114,14 @@ impl World {
             return Vec::new();
         };
         let mut more = Vec::new();
+        let fault = self.faults.pop_front();
+        if let Some(Fault::Refused) = fault {
+            return self.step(Input::Answered(target, Outcome::Failed("refused".to_owned())));
+        }
         let outcome = match effect {
-            Effect::PatchNode { name, patch } => self.patch(&format!("Node//{name}"), patch, &mut more),
+            Effect::PatchNode { name, patch } | Effect::LabelNode { name, patch } => {
+                self.patch(&format!("Node//{name}"), patch, &mut more)
+            }
             Effect::PatchPod { pod, patch } => {
                 self.patch(&format!("Pod/{}/{}", pod.namespace, pod.name), patch, &mut more)
             }
@@ -114,6 +133,11 @@ impl World {
                 Outcome::Done
             }
             Effect::Warn { .. } => Outcome::Done,
+        };
+        let outcome = if fault.is_some() {
+            Outcome::Failed("lost".to_owned())
+        } else {
+            outcome
         };
         more.extend(self.step(Input::Answered(target, outcome)));
         more

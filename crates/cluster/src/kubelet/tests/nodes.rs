@@ -63,6 +63,20 @@ fn a_node_that_somebody_made_unready_becomes_ready_again() {
 }
 
 #[test]
+fn an_adopted_node_gets_the_labels_that_a_kubelet_gives_and_keeps_its_own() {
+    let mut world = World::new();
+    let mut node = mk_node("n", &json!({"cpu": "4"}));
+    node["metadata"]["labels"] = json!({"kubernetes.io/arch": "arm64", "mine": "yes"});
+    world.store_and_settle(node);
+    let node = world.get("Node//n").unwrap();
+    let labels = json!({
+        "kubernetes.io/arch": "arm64", "kubernetes.io/hostname": "n", "kubernetes.io/os": "linux", "mine": "yes",
+    });
+    assert_eq!(node["metadata"]["labels"], labels);
+    assert_eq!(condition(node, "Ready")["status"], "True");
+}
+
+#[test]
 fn every_node_gets_an_address_of_its_own() {
     let mut world = World::new();
     for name in ["a", "b", "c"] {
