@@ -41,25 +41,13 @@ impl Members {
             });
             by_shape[at].1.push((*key).clone());
         }
-        Self {
-            by_shape,
-            need,
-            style,
-        }
+        Self { by_shape, need, style }
     }
 
     /// What is to be solved.
     pub(crate) fn request(&self) -> Request {
-        let shapes = self
-            .by_shape
-            .iter()
-            .map(|(shape, members)| (*shape, members.len() as u32))
-            .collect();
-        Request {
-            shapes,
-            need: self.need,
-            style: self.style,
-        }
+        let shapes = self.by_shape.iter().map(|(shape, members)| (*shape, members.len() as u32)).collect();
+        Request { shapes, need: self.need, style: self.style }
     }
 
     /// The shape at an index of the request.
@@ -79,11 +67,7 @@ impl Members {
 
     /// Everybody who is still here, by name.
     pub(crate) fn into_names(self) -> Vec<ObjectKey> {
-        let mut names: Vec<ObjectKey> = self
-            .by_shape
-            .into_iter()
-            .flat_map(|(_, members)| members)
-            .collect();
+        let mut names: Vec<ObjectKey> = self.by_shape.into_iter().flat_map(|(_, members)| members).collect();
         names.sort_unstable();
         names
     }
@@ -93,11 +77,7 @@ impl Engine {
     /// Looks at a unit as it is now.
     pub(crate) fn attempt(&self, unit: &UnitKey) -> Attempt {
         let members = self.pods.members(unit);
-        let wanting: Vec<_> = members
-            .iter()
-            .filter(|(_, row)| row.wants_seat())
-            .copied()
-            .collect();
+        let wanting: Vec<_> = members.iter().filter(|(_, row)| row.wants_seat()).copied().collect();
         if !wanting.iter().any(|(_, row)| self.serves(&row.scheduler_name)) {
             return Attempt::Nothing;
         }
@@ -115,18 +95,8 @@ impl Engine {
         let counted = members.iter().filter(|(_, row)| row.counts()).count() as u32;
         let observed = counted + wanting.len() as u32;
         if observed < minimum {
-            let gated = members
-                .iter()
-                .filter(|(_, row)| row.gated && row.is_live())
-                .count() as u32;
-            return Attempt::Refused(
-                names(),
-                Refusal::TooFewMembers {
-                    minimum,
-                    observed,
-                    gated,
-                },
-            );
+            let gated = members.iter().filter(|(_, row)| row.gated && row.is_live()).count() as u32;
+            return Attempt::Refused(names(), Refusal::TooFewMembers { minimum, observed, gated });
         }
         let need = minimum.saturating_sub(counted).max(1);
         Attempt::Solve(Members::new(&wanting, need, Style::Pack))
@@ -147,10 +117,7 @@ fn contradiction(group: &Group, members: &[(&ObjectKey, &PodRow)]) -> Option<Con
     priorities.dedup();
     let agreed = group.priority.or(priorities.first().copied());
     if priorities.iter().any(|&priority| Some(priority) != agreed) {
-        return Some(Contradiction::Priorities {
-            group: group.priority,
-            members: priorities,
-        });
+        return Some(Contradiction::Priorities { group: group.priority, members: priorities });
     }
     None
 }

@@ -153,11 +153,7 @@ impl Counts {
             }
             return (id, false);
         }
-        let at = self
-            .matchers
-            .iter()
-            .position(Option::is_none)
-            .unwrap_or(self.matchers.len());
+        let at = self.matchers.iter().position(Option::is_none).unwrap_or(self.matchers.len());
         if at == self.matchers.len() {
             self.matchers.push(None);
         }
@@ -203,19 +199,13 @@ impl Counts {
     /// True if a pod matches.
     pub(crate) fn matches(&self, id: MatcherId, pod: &Candidate<'_>) -> bool {
         self.get(id).is_some_and(|matcher| {
-            matcher
-                .selectors
-                .iter()
-                .all(|s| s.matches(pod.namespace, pod.namespace_labels, pod.labels))
+            matcher.selectors.iter().all(|s| s.matches(pod.namespace, pod.namespace_labels, pod.labels))
         })
     }
 
     /// All matchers that a pod matches, by number.
     pub(crate) fn matching(&self, pod: &Candidate<'_>) -> Vec<MatcherId> {
-        (0..self.matchers.len() as u32)
-            .map(MatcherId)
-            .filter(|&id| self.matches(id, pod))
-            .collect()
+        (0..self.matchers.len() as u32).map(MatcherId).filter(|&id| self.matches(id, pod)).collect()
     }
 
     /// Remembers that a pod matches, or no longer does.
@@ -239,15 +229,7 @@ impl Counts {
         topology: &Topology,
     ) {
         if let Some(matcher) = self.get_mut(id) {
-            matcher.matched.shift(
-                node,
-                Tally {
-                    seated: 1,
-                    lasting: u32::from(lasting),
-                },
-                add,
-                topology,
-            );
+            matcher.matched.shift(node, Tally { seated: 1, lasting: u32::from(lasting) }, add, topology);
         }
     }
 
@@ -266,15 +248,7 @@ impl Counts {
                 spots.use_key(key, topology);
                 spots
             });
-            spots.shift(
-                node,
-                Tally {
-                    seated: 1,
-                    lasting: 1,
-                },
-                add,
-                topology,
-            );
+            spots.shift(node, Tally { seated: 1, lasting: 1 }, add, topology);
             if spots.by_node.is_empty() {
                 matcher.owners.remove(&key);
             }
@@ -299,15 +273,12 @@ impl Counts {
 
     /// Matching pods in a domain. The key must be in use with the matcher.
     pub(crate) fn matched_in(&self, id: MatcherId, key: KeyId, domain: DomainId) -> Tally {
-        self.get(id)
-            .map_or(Tally::default(), |matcher| matcher.matched.in_domain(key, domain))
+        self.get(id).map_or(Tally::default(), |matcher| matcher.matched.in_domain(key, domain))
     }
 
     /// Nodes with matching pods, in no meaningful order.
     pub(crate) fn matched_by_node(&self, id: MatcherId) -> impl Iterator<Item = (NodeId, Tally)> {
-        self.get(id)
-            .into_iter()
-            .flat_map(|matcher| matcher.matched.by_node.iter().map(|(&n, &t)| (n, t)))
+        self.get(id).into_iter().flat_map(|matcher| matcher.matched.by_node.iter().map(|(&n, &t)| (n, t)))
     }
 
     /// Owners of anti-affinity wishes with this matcher and key in a domain.
@@ -318,11 +289,8 @@ impl Counts {
 
     /// Keys under which seated pods keep matching pods away, in order.
     pub(crate) fn guarded_keys(&self, id: MatcherId) -> Vec<KeyId> {
-        let mut keys: Vec<KeyId> = self
-            .get(id)
-            .into_iter()
-            .flat_map(|matcher| matcher.owners.keys().copied())
-            .collect();
+        let mut keys: Vec<KeyId> =
+            self.get(id).into_iter().flat_map(|matcher| matcher.owners.keys().copied()).collect();
         keys.sort_unstable();
         keys
     }

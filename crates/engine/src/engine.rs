@@ -34,10 +34,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self {
-            scheduler_names: vec![Text::from("tutti")],
-            branches_max: 200_000,
-        }
+        Self { scheduler_names: vec![Text::from("tutti")], branches_max: 200_000 }
     }
 }
 
@@ -176,11 +173,7 @@ impl Engine {
             self.pods.seat(&pod, Sits::Assumed(node));
             self.relations.shift(&shape, node, true, true);
             self.wake_by_pod(&shape, now);
-            seats.push(Seat {
-                pod,
-                uid,
-                node: self.nodes.name(node).clone(),
-            });
+            seats.push(Seat { pod, uid, node: self.nodes.name(node).clone() });
         }
         self.told.remove(&unit);
         let left_out = members.into_names();
@@ -188,11 +181,7 @@ impl Engine {
             // Whoever is left learns why in an attempt of their own.
             self.touch(&unit, now);
         }
-        Decision::Place(Placement {
-            unit,
-            seats,
-            left_out,
-        })
+        Decision::Place(Placement { unit, seats, left_out })
     }
 
     /// Puts a unit to sleep. A reason that was told before is not told again.
@@ -210,20 +199,14 @@ impl Engine {
             return None;
         }
         self.told.insert(unit.clone(), refusal.clone());
-        Some(Decision::Wait(Waiting {
-            unit,
-            members,
-            refusal,
-        }))
+        Some(Decision::Wait(Waiting { unit, members, refusal }))
     }
 
     /// Puts a unit into the queue again, or out of it if it has nothing to ask for.
     pub(crate) fn touch(&mut self, unit: &UnitKey, now: Time) {
         self.sleepers.remove(unit);
         let members = self.pods.members(unit);
-        let waits = members
-            .iter()
-            .any(|(_, row)| row.wants_seat() && self.serves(&row.scheduler_name));
+        let waits = members.iter().any(|(_, row)| row.wants_seat() && self.serves(&row.scheduler_name));
         if !waits {
             self.queue.remove(unit);
             if !members.iter().any(|(_, row)| row.is_live()) {
@@ -233,11 +216,7 @@ impl Engine {
             return;
         }
         let rank = self.rank(unit, &members);
-        let not_before = self
-            .retries
-            .get(unit)
-            .map(|retry| retry.not_before)
-            .filter(|&time| time > now);
+        let not_before = self.retries.get(unit).map(|retry| retry.not_before).filter(|&time| time > now);
         self.queue.push(unit.clone(), rank, not_before);
     }
 
@@ -247,11 +226,7 @@ impl Engine {
             UnitKey::Pod(_) => None,
         };
         let highest = members.iter().map(|(_, row)| row.priority).max().unwrap_or(0);
-        let oldest = members
-            .iter()
-            .map(|(_, row)| row.created)
-            .min()
-            .unwrap_or_default();
+        let oldest = members.iter().map(|(_, row)| row.created).min().unwrap_or_default();
         let counted = members.iter().filter(|(_, row)| row.counts()).count() as u32;
         Rank {
             priority: Reverse(group.and_then(|group| group.priority).unwrap_or(highest)),
@@ -272,31 +247,18 @@ impl Engine {
         let free_after: Vec<i64> = self.free_of(id);
         let amount = |list: &[i64], resource: usize| list.get(resource).copied().unwrap_or(0);
         self.wake_by_offer(
-            &Offer {
-                node: before.as_ref(),
-                free: &|resource| amount(&free_before, resource.index()),
-            },
-            &Offer {
-                node,
-                free: &|resource| amount(&free_after, resource.index()),
-            },
+            &Offer { node: before.as_ref(), free: &|resource| amount(&free_before, resource.index()) },
+            &Offer { node, free: &|resource| amount(&free_after, resource.index()) },
             now,
         );
     }
 
     fn free_of(&self, id: NodeId) -> Vec<i64> {
-        self.resources
-            .ids()
-            .map(|resource| self.nodes.free(id, resource))
-            .collect()
+        self.resources.ids().map(|resource| self.nodes.free(id, resource)).collect()
     }
 
     fn set_pod(&mut self, pod: &Pod, now: Time) {
-        if self
-            .pods
-            .pod(&pod.key)
-            .is_some_and(|row| row.uid != pod.uid || row.group != pod.group)
-        {
+        if self.pods.pod(&pod.key).is_some_and(|row| row.uid != pod.uid || row.group != pod.group) {
             self.remove_pod(&pod.key, now);
         }
         // Wishes first: a matcher that comes to life may give this very pod another shape.
@@ -323,11 +285,7 @@ impl Engine {
         self.move_seat(before.as_ref(), Some(&after), now);
         // That the API server agrees with a decision is no news to the unit.
         let is_news = before.as_ref().is_none_or(|row| {
-            row.node() != after.node()
-                || PodRow {
-                    sits: row.sits,
-                    ..after.clone()
-                } != *row
+            row.node() != after.node() || PodRow { sits: row.sits, ..after.clone() } != *row
         });
         if let Some(row) = &before {
             self.let_go(row.shape, now);
@@ -361,22 +319,13 @@ impl Engine {
         if !matches!(before.sits, Sits::Assumed(_)) {
             return;
         }
-        let after = PodRow {
-            sits: Sits::Nowhere,
-            ..before.clone()
-        };
+        let after = PodRow { sits: Sits::Nowhere, ..before.clone() };
         self.pods.seat(key, Sits::Nowhere);
         self.move_seat(Some(&before), Some(&after), now);
         let unit = after.unit(key);
         let failures = self.retries.get(&unit).map_or(0, |retry| retry.failures) + 1;
         let pause = (RETRY_SECONDS_MIN << failures.min(16).saturating_sub(1)).min(RETRY_SECONDS_MAX);
-        self.retries.insert(
-            unit.clone(),
-            Retry {
-                failures,
-                not_before: now.plus_seconds(pause),
-            },
-        );
+        self.retries.insert(unit.clone(), Retry { failures, not_before: now.plus_seconds(pause) });
         self.touch(&unit, now);
     }
 
@@ -404,14 +353,8 @@ impl Engine {
             let free_after = self.free_of(node);
             let amount = |list: &[i64], resource: usize| list.get(resource).copied().unwrap_or(0);
             self.wake_by_offer(
-                &Offer {
-                    node: present.as_ref(),
-                    free: &|resource| amount(&free_before, resource.index()),
-                },
-                &Offer {
-                    node: present.as_ref(),
-                    free: &|resource| amount(&free_after, resource.index()),
-                },
+                &Offer { node: present.as_ref(), free: &|resource| amount(&free_before, resource.index()) },
+                &Offer { node: present.as_ref(), free: &|resource| amount(&free_after, resource.index()) },
                 now,
             );
         }

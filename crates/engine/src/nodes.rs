@@ -72,20 +72,12 @@ impl NodeTable {
 
     /// What is free; negative if more was bound than there is.
     pub(crate) fn free(&self, id: NodeId, resource: ResourceId) -> i64 {
-        self.free
-            .get(resource.index())
-            .and_then(|column| column.get(id.index()))
-            .copied()
-            .unwrap_or(0)
+        self.free.get(resource.index()).and_then(|column| column.get(id.index())).copied().unwrap_or(0)
     }
 
     /// What pods can have of it in all.
     pub(crate) fn allocatable(&self, id: NodeId, resource: ResourceId) -> i64 {
-        self.allocatable
-            .get(resource.index())
-            .and_then(|column| column.get(id.index()))
-            .copied()
-            .unwrap_or(0)
+        self.allocatable.get(resource.index()).and_then(|column| column.get(id.index())).copied().unwrap_or(0)
     }
 
     /// How many more copies of a shape the node takes.
@@ -105,11 +97,7 @@ impl NodeTable {
             self.rows.push(None);
             NodeId(self.rows.len() as u32 - 1)
         });
-        self.rows[id.index()] = Some(Row {
-            name: name.clone(),
-            node: None,
-            pods: 0,
-        });
+        self.rows[id.index()] = Some(Row { name: name.clone(), node: None, pods: 0 });
         self.ids.insert(name.clone(), id);
         let rows = self.rows.len();
         for column in self.allocatable.iter_mut().chain(&mut self.free) {
@@ -241,11 +229,7 @@ mod tests {
 
     fn node(name: &str, cpu: i64) -> Node {
         let allocatable: ResourceList = [(Resource::new("cpu"), cpu)].into_iter().collect();
-        Node {
-            name: name.into(),
-            allocatable,
-            ..Node::default()
-        }
+        Node { name: name.into(), allocatable, ..Node::default() }
     }
 
     #[test]

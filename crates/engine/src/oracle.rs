@@ -17,13 +17,7 @@ pub fn placeable(nodes: &[Node], running: &[Pod], wanting: &[Pod], need: usize) 
             pod.inter_pod.clone(),
         )
     });
-    let mut search = Oracle {
-        nodes,
-        running,
-        wanting,
-        need,
-        placed: Vec::new(),
-    };
+    let mut search = Oracle { nodes, running, wanting, need, placed: Vec::new() };
     search.place(0, 0)
 }
 
@@ -47,10 +41,7 @@ impl Oracle<'_> {
         let pod = self.wanting[index];
         let next_is_alike = self.wanting.get(index + 1).is_some_and(|next| alike(pod, next));
         for at in first_node..self.nodes.len() {
-            self.placed.push(Pod {
-                node: Some(self.nodes[at].name.clone()),
-                ..pod.clone()
-            });
+            self.placed.push(Pod { node: Some(self.nodes[at].name.clone()), ..pod.clone() });
             if violations_for_good(self.nodes, self.running, &self.placed).is_empty()
                 && self.place(index + 1, if next_is_alike { at } else { 0 })
             {
@@ -59,10 +50,7 @@ impl Oracle<'_> {
             self.placed.pop();
         }
         // Without this pod; then without its likes, too, since they could stand in for it.
-        let likes = self.wanting[index + 1..]
-            .iter()
-            .take_while(|next| alike(pod, next))
-            .count();
+        let likes = self.wanting[index + 1..].iter().take_while(|next| alike(pod, next)).count();
         self.place(index + 1 + likes, 0)
     }
 }

@@ -130,11 +130,7 @@ impl PodTable {
     /// Adds or replaces a pod. The group of a pod never changes while the pod lives.
     pub(crate) fn insert(&mut self, key: ObjectKey, row: PodRow) {
         if let Some(group) = &row.group {
-            self.groups
-                .entry(group.clone())
-                .or_default()
-                .members
-                .insert(key.clone());
+            self.groups.entry(group.clone()).or_default().members.insert(key.clone());
         }
         self.pods.insert(key, row);
     }
@@ -184,22 +180,14 @@ impl PodTable {
         match unit {
             UnitKey::Pod(key) => self.pods.get(key).map(|row| (key, row)).into_iter().collect(),
             UnitKey::Group(key) => match self.groups.get(key) {
-                Some(group) => group
-                    .members
-                    .iter()
-                    .filter_map(|m| Some((m, self.pods.get(m)?)))
-                    .collect(),
+                Some(group) => group.members.iter().filter_map(|m| Some((m, self.pods.get(m)?))).collect(),
                 None => Vec::new(),
             },
         }
     }
 
     fn drop_group_if_unused(&mut self, key: &ObjectKey) {
-        if self
-            .groups
-            .get(key)
-            .is_some_and(|group| group.object.is_none() && group.members.is_empty())
-        {
+        if self.groups.get(key).is_some_and(|group| group.object.is_none() && group.members.is_empty()) {
             self.groups.remove(key);
         }
     }

@@ -92,11 +92,7 @@ mod tests {
     }
 
     fn rank(priority: i32, broken: bool, created: i64) -> Rank {
-        Rank {
-            priority: Reverse(priority),
-            broken: Reverse(broken),
-            created: Time(created),
-        }
+        Rank { priority: Reverse(priority), broken: Reverse(broken), created: Time(created) }
     }
 
     #[test]
@@ -108,10 +104,7 @@ mod tests {
         queue.push(unit("broken"), rank(0, true, 9), None);
         queue.push(unit("important"), rank(5, false, 9), None);
         let order: Vec<_> = std::iter::from_fn(|| queue.pop(Time(0)).ok()).collect();
-        assert_eq!(
-            order,
-            ["important", "broken", "old-a", "old-b", "young"].map(unit)
-        );
+        assert_eq!(order, ["important", "broken", "old-a", "old-b", "young"].map(unit));
     }
 
     #[test]

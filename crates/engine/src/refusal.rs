@@ -109,15 +109,8 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::GroupMissing { group } => write!(f, "waiting for pod group {group} to be created"),
-            Self::TooFewMembers {
-                minimum,
-                observed,
-                gated,
-            } => {
-                write!(
-                    f,
-                    "waiting for members: {minimum} must start together and {observed} are ready"
-                )?;
+            Self::TooFewMembers { minimum, observed, gated } => {
+                write!(f, "waiting for members: {minimum} must start together and {observed} are ready")?;
                 if *gated > 0 {
                     write!(f, ", {gated} held back by scheduling gates")?;
                 }
@@ -139,11 +132,7 @@ impl fmt::Display for Contradiction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SchedulerNames(names) => {
-                write!(
-                    f,
-                    "members name different schedulers ({}); they must all name one",
-                    names.join(", ")
-                )
+                write!(f, "members name different schedulers ({}); they must all name one", names.join(", "))
             }
             Self::Priorities { group, members } => {
                 let members: Vec<String> = members.iter().map(ToString::to_string).collect();
@@ -153,10 +142,7 @@ impl fmt::Display for Contradiction {
                         f,
                         "members have priority {members} but their group has {group}; they must be equal"
                     ),
-                    None => write!(
-                        f,
-                        "members have different priorities ({members}); they must be equal"
-                    ),
+                    None => write!(f, "members have different priorities ({members}); they must be equal"),
                 }
             }
         }

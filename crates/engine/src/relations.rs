@@ -28,11 +28,7 @@ pub(crate) struct Relations {
 impl Relations {
     fn candidate<'a>(&'a self, key: &'a ObjectKey, labels: &'a Labels) -> Candidate<'a> {
         let namespace_labels = self.namespaces.get(&key.namespace).unwrap_or(&self.no_labels);
-        Candidate {
-            namespace: &key.namespace,
-            namespace_labels,
-            labels,
-        }
+        Candidate { namespace: &key.namespace, namespace_labels, labels }
     }
 
     /// All matchers that match a pod.
@@ -43,8 +39,7 @@ impl Relations {
     /// Counts a pod on a node, or no longer. `lasting` is false for a pod that is being deleted.
     pub(crate) fn shift(&mut self, shape: &Shape, node: NodeId, lasting: bool, add: bool) {
         for &matcher in &shape.matches {
-            self.counts
-                .shift_matched(matcher, node, lasting, add, &self.topology);
+            self.counts.shift_matched(matcher, node, lasting, add, &self.topology);
         }
         for &(matcher, key) in &shape.wishes.apart {
             self.counts.shift_owner(matcher, key, node, add, &self.topology);
@@ -85,20 +80,12 @@ impl Engine {
             relations.topology.acquire(name, nodes)
         };
         if !pod.inter_pod.affinity.is_empty() {
-            let mut selectors: Vec<PodSelector> = pod
-                .inter_pod
-                .affinity
-                .iter()
-                .map(|term| term.pods.clone())
-                .collect();
+            let mut selectors: Vec<PodSelector> =
+                pod.inter_pod.affinity.iter().map(|term| term.pods.clone()).collect();
             selectors.sort_unstable();
             selectors.dedup();
-            let mut names: Vec<&Text> = pod
-                .inter_pod
-                .affinity
-                .iter()
-                .map(|term| &term.topology_key)
-                .collect();
+            let mut names: Vec<&Text> =
+                pod.inter_pod.affinity.iter().map(|term| &term.topology_key).collect();
             names.sort_unstable();
             names.dedup();
             let keys = names.into_iter().map(|name| key(self, name)).collect();
@@ -106,9 +93,7 @@ impl Engine {
         }
         for term in &pod.inter_pod.anti_affinity {
             let key = key(self, &term.topology_key);
-            wishes
-                .apart
-                .push((self.acquire_matcher(std::slice::from_ref(&term.pods), now), key));
+            wishes.apart.push((self.acquire_matcher(std::slice::from_ref(&term.pods), now), key));
         }
         for spread in &pod.inter_pod.spread {
             let key = key(self, &spread.topology_key);
@@ -147,11 +132,7 @@ impl Engine {
 
     /// Takes in the labels of a namespace.
     pub(crate) fn set_namespace(&mut self, name: &Text, labels: Labels, now: Time) {
-        let before = self
-            .relations
-            .namespaces
-            .get(name)
-            .unwrap_or(&self.relations.no_labels);
+        let before = self.relations.namespaces.get(name).unwrap_or(&self.relations.no_labels);
         if *before == labels {
             return;
         }
@@ -160,12 +141,8 @@ impl Engine {
             return;
         }
         let in_namespace = |(key, _): &(&ObjectKey, &PodRow)| key.namespace == *name;
-        let pods: BTreeSet<ObjectKey> = self
-            .pods
-            .iter()
-            .filter(in_namespace)
-            .map(|(key, _)| key.clone())
-            .collect();
+        let pods: BTreeSet<ObjectKey> =
+            self.pods.iter().filter(in_namespace).map(|(key, _)| key.clone()).collect();
         for pod in pods {
             let Some(row) = self.pods.pod(&pod) else { continue };
             let before = self.shapes.get(row.shape).matches.clone();
@@ -183,16 +160,10 @@ impl Engine {
         let (id, is_new) = self.relations.counts.acquire(selectors);
         if is_new {
             let matches = |(key, row): &(&ObjectKey, &PodRow)| {
-                self.relations
-                    .counts
-                    .matches(id, &self.relations.candidate(key, &row.labels))
+                self.relations.counts.matches(id, &self.relations.candidate(key, &row.labels))
             };
-            let pods: BTreeSet<ObjectKey> = self
-                .pods
-                .iter()
-                .filter(matches)
-                .map(|(key, _)| key.clone())
-                .collect();
+            let pods: BTreeSet<ObjectKey> =
+                self.pods.iter().filter(matches).map(|(key, _)| key.clone()).collect();
             for pod in pods {
                 self.rematch(&pod, id, true, now);
             }

@@ -110,12 +110,8 @@ impl Wishes {
 
     /// Every pair of matcher and key, once for every wish that uses it.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (MatcherId, KeyId)> {
-        let near = self
-            .near
-            .iter()
-            .flat_map(|(matcher, keys)| keys.iter().map(|&key| (*matcher, key)));
-        near.chain(self.apart.iter().copied())
-            .chain(self.even.iter().map(|even| (even.matcher, even.key)))
+        let near = self.near.iter().flat_map(|(matcher, keys)| keys.iter().map(|&key| (*matcher, key)));
+        near.chain(self.apart.iter().copied()).chain(self.even.iter().map(|even| (even.matcher, even.key)))
     }
 }
 
@@ -132,9 +128,7 @@ impl Shape {
 
     /// True if pods of the two shapes cannot be on one node because of their ports.
     pub(crate) fn ports_conflict(&self, other: &[HostPort]) -> bool {
-        self.ports
-            .iter()
-            .any(|port| other.iter().any(|other| port.conflicts(other)))
+        self.ports.iter().any(|port| other.iter().any(|other| port.conflicts(other)))
     }
 
     /// Why a pod of this shape may not use the node whatever is free there.
@@ -209,22 +203,12 @@ impl Shapes {
         let mut ports = pod.ports.clone();
         ports.sort_unstable();
         ports.dedup();
-        self.intern(Shape {
-            requests,
-            affinity: pod.affinity.clone(),
-            tolerations,
-            ports,
-            wishes,
-            matches,
-        })
+        self.intern(Shape { requests, affinity: pod.affinity.clone(), tolerations, ports, wishes, matches })
     }
 
     /// The same shape matched by other matchers, counted as used once.
     pub(crate) fn acquire_with_matches(&mut self, id: ShapeId, matches: Vec<MatcherId>) -> ShapeId {
-        let shape = Shape {
-            matches,
-            ..Shape::clone(self.get(id))
-        };
+        let shape = Shape { matches, ..Shape::clone(self.get(id)) };
         self.intern(shape)
     }
 
@@ -301,10 +285,6 @@ mod tests {
         acquire(&mut shapes, "b", 100, &mut resources);
         assert!(!shapes.release(id));
         assert!(shapes.release(id));
-        assert_eq!(
-            acquire(&mut shapes, "c", 300, &mut resources),
-            id,
-            "the number is used again"
-        );
+        assert_eq!(acquire(&mut shapes, "c", 300, &mut resources), id, "the number is used again");
     }
 }

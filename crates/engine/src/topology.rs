@@ -44,21 +44,12 @@ impl Topology {
             }
             return id;
         }
-        let at = self
-            .keys
-            .iter()
-            .position(Option::is_none)
-            .unwrap_or(self.keys.len());
+        let at = self.keys.iter().position(Option::is_none).unwrap_or(self.keys.len());
         if at == self.keys.len() {
             self.keys.push(None);
         }
-        let mut key = Key {
-            name: name.clone(),
-            uses: 1,
-            values: FxHashMap::default(),
-            names: vec![],
-            of_node: vec![],
-        };
+        let mut key =
+            Key { name: name.clone(), uses: 1, values: FxHashMap::default(), names: vec![], of_node: vec![] };
         for id in nodes.ids() {
             key.set(id, nodes.node(id));
         }

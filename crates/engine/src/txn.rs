@@ -18,10 +18,7 @@ pub(crate) struct Txn<'a> {
 
 impl<'a> Txn<'a> {
     pub(crate) fn begin(table: &'a mut NodeTable) -> Self {
-        Self {
-            table,
-            taken: Vec::new(),
-        }
+        Self { table, taken: Vec::new() }
     }
 
     /// Takes seats if they are there.
@@ -35,10 +32,7 @@ impl<'a> Txn<'a> {
     }
 
     /// Where the transaction stands.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "preemption will try victims between checkpoints")
-    )]
+    #[cfg_attr(not(test), expect(dead_code, reason = "preemption will try victims between checkpoints"))]
     pub(crate) fn checkpoint(&self) -> Checkpoint {
         Checkpoint(self.taken.len())
     }
@@ -74,19 +68,10 @@ mod tests {
         let (mut table, mut resources, mut shapes) =
             (NodeTable::default(), Resources::default(), Shapes::default());
         for name in ["a", "b"] {
-            let allocatable: ResourceList = [(Resource::new("cpu"), 4), (Resource::new("pods"), 10)]
-                .into_iter()
-                .collect();
+            let allocatable: ResourceList =
+                [(Resource::new("cpu"), 4), (Resource::new("pods"), 10)].into_iter().collect();
             let id = table.id(&name.into());
-            table.set(
-                id,
-                Some(Node {
-                    name: name.into(),
-                    allocatable,
-                    ..Node::default()
-                }),
-                &mut resources,
-            );
+            table.set(id, Some(Node { name: name.into(), allocatable, ..Node::default() }), &mut resources);
         }
         let mut pod = Pod::new(ObjectKey::new("default", "p"), "p");
         pod.requests.set(Resource::new("cpu"), 2);

@@ -90,9 +90,7 @@ impl<'a> Scene<'a> {
         let mut wrong = Vec::new();
         for (resource, amount) in pod.requests.iter().filter(|&(_, amount)| amount > 0) {
             let here = self.everybody.iter().filter(|other| other.node == pod.node);
-            let asked: i128 = here
-                .map(|other| i128::from(other.requests.get(resource.name())))
-                .sum();
+            let asked: i128 = here.map(|other| i128::from(other.requests.get(resource.name()))).sum();
             let there = node.allocatable.get(resource.name());
             if asked > i128::from(there) {
                 wrong.push(format!(
@@ -105,10 +103,7 @@ impl<'a> Scene<'a> {
     }
 
     fn ports(&self, pod: &Pod, node: &Node) -> Option<String> {
-        let here = self
-            .everybody
-            .iter()
-            .filter(|other| other.node == pod.node && other.key != pod.key);
+        let here = self.everybody.iter().filter(|other| other.node == pod.node && other.key != pod.key);
         let mut taken = here.flat_map(|other| &other.ports);
         let clash = taken.any(|taken| pod.ports.iter().any(|port| port.conflicts(taken)));
         clash.then(|| format!("a port of {} is taken on {}", pod.key, node.name))
@@ -138,10 +133,7 @@ impl<'a> Scene<'a> {
         if terms.is_empty() {
             return None;
         }
-        if terms
-            .iter()
-            .any(|term| self.domain(pod, &term.topology_key).is_none())
-        {
+        if terms.iter().any(|term| self.domain(pod, &term.topology_key).is_none()) {
             return Some(format!("{} needs a node with its topology labels", pod.key));
         }
         // Kubernetes counts a pod only if it matches every term.
@@ -149,18 +141,13 @@ impl<'a> Scene<'a> {
         let others: Vec<&&Pod> = self.everybody.iter().filter(counts).collect();
         let near = |term: &PodTerm| {
             let domain = self.domain(pod, &term.topology_key);
-            others
-                .iter()
-                .any(|other| self.domain(other, &term.topology_key) == domain)
+            others.iter().any(|other| self.domain(other, &term.topology_key) == domain)
         };
         if terms.iter().all(near) {
             return None;
         }
-        let labelled = |other: &&&Pod| {
-            terms
-                .iter()
-                .any(|term| self.domain(other, &term.topology_key).is_some())
-        };
+        let labelled =
+            |other: &&&Pod| terms.iter().any(|term| self.domain(other, &term.topology_key).is_some());
         let is_first = terms.iter().all(|term| matches(term, pod)) && !others.iter().any(labelled);
         (!is_first).then(|| format!("{} has not near what it wants", pod.key))
     }
@@ -183,10 +170,7 @@ impl<'a> Scene<'a> {
             }
         }
         let selected = |other: &&&Pod| {
-            let selects = constraint
-                .labels
-                .as_ref()
-                .is_some_and(|selector| selector.matches(&other.labels));
+            let selects = constraint.labels.as_ref().is_some_and(|selector| selector.matches(&other.labels));
             other.key.namespace == pod.key.namespace && !other.terminating && selects
         };
         for other in self.everybody.iter().filter(selected) {
@@ -196,31 +180,16 @@ impl<'a> Scene<'a> {
                 *counts.entry(domain).or_default() += 1;
             }
         }
-        let too_few = constraint
-            .min_domains
-            .is_some_and(|min| counts.len() < min.get() as usize);
-        let floor = if too_few {
-            0
-        } else {
-            counts.values().copied().min().unwrap_or(0)
-        };
-        let here = own
-            .labels
-            .get(&constraint.topology_key)
-            .and_then(|domain| counts.get(domain))
-            .copied();
+        let too_few = constraint.min_domains.is_some_and(|min| counts.len() < min.get() as usize);
+        let floor = if too_few { 0 } else { counts.values().copied().min().unwrap_or(0) };
+        let here = own.labels.get(&constraint.topology_key).and_then(|domain| counts.get(domain)).copied();
         let skew = here.unwrap_or(0) - floor;
         (skew > constraint.max_skew.get()).then(|| {
-            format!(
-                "{} is where {skew} more are than elsewhere ({} placed)",
-                pod.key,
-                self.placed.len()
-            )
+            format!("{} is where {skew} more are than elsewhere ({} placed)", pod.key, self.placed.len())
         })
     }
 }
 
 fn matches(term: &PodTerm, pod: &Pod) -> bool {
-    term.pods
-        .matches(&pod.key.namespace, &Labels::default(), &pod.labels)
+    term.pods.matches(&pod.key.namespace, &Labels::default(), &pod.labels)
 }

@@ -52,13 +52,7 @@ impl Sleepers {
         for &matcher in &matchers {
             self.by_matcher.entry(matcher).or_default().insert(unit.clone());
         }
-        self.units.insert(
-            unit,
-            Sleeper {
-                shapes: ids,
-                matchers,
-            },
-        );
+        self.units.insert(unit, Sleeper { shapes: ids, matchers });
     }
 
     /// Forgets a unit.
@@ -93,10 +87,7 @@ impl Sleepers {
             let wakes = |unit: &&UnitKey| match gain {
                 Gain::Nothing => false,
                 // Members of one shape count copies; what does not make room for one more does not help.
-                Gain::Scraps => self
-                    .units
-                    .get(*unit)
-                    .is_some_and(|sleeper| sleeper.shapes.len() > 1),
+                Gain::Scraps => self.units.get(*unit).is_some_and(|sleeper| sleeper.shapes.len() > 1),
                 Gain::Copies => true,
             };
             woken.extend(units.iter().filter(wakes).cloned());
@@ -111,11 +102,7 @@ impl Sleepers {
     /// Takes out everybody who cares about a pod of this shape having come or gone.
     pub(crate) fn wake_by_pod(&mut self, shape: &Shape) -> BTreeSet<UnitKey> {
         let mut woken = BTreeSet::new();
-        for matcher in shape
-            .matches
-            .iter()
-            .chain(shape.wishes.apart.iter().map(|(matcher, _)| matcher))
-        {
+        for matcher in shape.matches.iter().chain(shape.wishes.apart.iter().map(|(matcher, _)| matcher)) {
             woken.extend(self.by_matcher.get(matcher).into_iter().flatten().cloned());
         }
         if !shape.ports.is_empty() {
@@ -157,18 +144,10 @@ fn gain(shape: &Shape, before: &Offer<'_>, after: &Offer<'_>) -> Gain {
     if !usable(after) {
         return Gain::Nothing;
     }
-    let copies_before = if usable(before) {
-        shape.copies(before.free)
-    } else {
-        0
-    };
+    let copies_before = if usable(before) { shape.copies(before.free) } else { 0 };
     if shape.copies(after.free) > copies_before {
         return Gain::Copies;
     }
     let more = |&(resource, _): &(ResourceId, i64)| (after.free)(resource) > (before.free)(resource);
-    if shape.requests.iter().any(more) {
-        Gain::Scraps
-    } else {
-        Gain::Nothing
-    }
+    if shape.requests.iter().any(more) { Gain::Scraps } else { Gain::Nothing }
 }

@@ -33,11 +33,7 @@ impl Resource {
 
     /// Turns a quantity into the integer in which this resource is counted, rounded up.
     pub fn amount_of(&self, quantity: Quantity) -> i64 {
-        let amount = if self.name() == Self::CPU {
-            quantity.milli_ceil()
-        } else {
-            quantity.value_ceil()
-        };
+        let amount = if self.name() == Self::CPU { quantity.milli_ceil() } else { quantity.value_ceil() };
         amount.min(AMOUNT_MAX)
     }
 
@@ -170,9 +166,7 @@ mod tests {
         assert_eq!(Resource::new("memory").amount_of(quantity("1Ki")), 1024);
         assert_eq!(Resource::new("nvidia.com/gpu").amount_of(quantity("8")), 8);
         assert_eq!(Resource::new("memory").amount_of(quantity("9E")), AMOUNT_MAX);
-        let error = Resource::new("cpu")
-            .checked_amount_of(quantity("-1"))
-            .expect_err("below zero");
+        let error = Resource::new("cpu").checked_amount_of(quantity("-1")).expect_err("below zero");
         assert_eq!(error.to_string(), "cpu: -1 is below zero");
     }
 
@@ -194,10 +188,7 @@ mod tests {
     #[test]
     fn lists_add_and_take_the_larger_by_name() {
         let list = |entries: &[(&str, i64)]| -> ResourceList {
-            entries
-                .iter()
-                .map(|&(name, amount)| (Resource::new(name), amount))
-                .collect()
+            entries.iter().map(|&(name, amount)| (Resource::new(name), amount)).collect()
         };
         let mut sum = list(&[("memory", 5), ("cpu", 1)]);
         sum.add(&list(&[("cpu", 2), ("pods", 1)]));

@@ -14,10 +14,7 @@ pub struct ModelError {
 impl ModelError {
     /// An error at a field.
     pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            field: field.into(),
-            message: message.into(),
-        }
+        Self { field: field.into(), message: message.into() }
     }
 
     /// The same error seen from one level further out.
@@ -28,10 +25,7 @@ impl ModelError {
             child if child.starts_with('[') => format!("{parent}{child}"),
             child => format!("{parent}.{child}"),
         };
-        Self {
-            field,
-            message: self.message,
-        }
+        Self { field, message: self.message }
     }
 }
 
@@ -41,10 +35,8 @@ mod tests {
 
     #[test]
     fn an_error_gathers_its_path_on_the_way_out() {
-        let error = ModelError::new("cpu", "not a number")
-            .within("requests")
-            .within("[0]")
-            .within("containers");
+        let error =
+            ModelError::new("cpu", "not a number").within("requests").within("[0]").within("containers");
         assert_eq!(error.to_string(), "containers[0].requests.cpu: not a number");
     }
 }

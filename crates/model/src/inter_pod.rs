@@ -19,25 +19,14 @@ pub struct PodSelector {
 impl PodSelector {
     /// Pods of one namespace.
     pub fn in_namespace(namespace: &Text, labels: Option<LabelSelector>) -> Self {
-        Self {
-            namespaces: vec![namespace.clone()],
-            namespace_selector: None,
-            labels,
-        }
+        Self { namespaces: vec![namespace.clone()], namespace_selector: None, labels }
     }
 
     /// True if a pod with these labels is selected; `namespace_labels` are those of its namespace.
     pub fn matches(&self, namespace: &Text, namespace_labels: &Labels, labels: &Labels) -> bool {
         let in_scope = self.namespaces.contains(namespace)
-            || self
-                .namespace_selector
-                .as_ref()
-                .is_some_and(|selector| selector.matches(namespace_labels));
-        in_scope
-            && self
-                .labels
-                .as_ref()
-                .is_some_and(|selector| selector.matches(labels))
+            || self.namespace_selector.as_ref().is_some_and(|selector| selector.matches(namespace_labels));
+        in_scope && self.labels.as_ref().is_some_and(|selector| selector.matches(labels))
     }
 }
 
@@ -103,9 +92,6 @@ mod tests {
         selector.namespace_selector = Some(LabelSelector::of_labels([("team", "ml")]));
         assert!(selector.matches(&there, &team, &app));
         selector.labels = None;
-        assert!(
-            !selector.matches(&here, &none, &app),
-            "an absent selector selects nothing"
-        );
+        assert!(!selector.matches(&here, &none, &app), "an absent selector selects nothing");
     }
 }

@@ -18,10 +18,7 @@ pub struct ObjectKey {
 impl ObjectKey {
     /// A key from its parts.
     pub fn new(namespace: impl Into<Text>, name: impl Into<Text>) -> Self {
-        Self {
-            namespace: namespace.into(),
-            name: name.into(),
-        }
+        Self { namespace: namespace.into(), name: name.into() }
     }
 }
 

@@ -40,27 +40,17 @@ impl LabelSelector {
 
     /// Adds the condition that a key has this value, as `matchLabelKeys` does with the pod's own value.
     pub fn require_value(&mut self, key: impl Into<Text>, value: impl Into<Text>) {
-        self.require(Requirement {
-            key: key.into(),
-            operator: Operator::In,
-            values: vec![value.into()],
-        });
+        self.require(Requirement { key: key.into(), operator: Operator::In, values: vec![value.into()] });
     }
 
     /// Adds the condition that a key does not have this value, as `mismatchLabelKeys` does.
     pub fn exclude_value(&mut self, key: impl Into<Text>, value: impl Into<Text>) {
-        self.require(Requirement {
-            key: key.into(),
-            operator: Operator::NotIn,
-            values: vec![value.into()],
-        });
+        self.require(Requirement { key: key.into(), operator: Operator::NotIn, values: vec![value.into()] });
     }
 
     /// True if an object with these labels is selected.
     pub fn matches(&self, labels: &Labels) -> bool {
-        self.requirements
-            .iter()
-            .all(|requirement| requirement.matches(labels.get(&requirement.key)))
+        self.requirements.iter().all(|requirement| requirement.matches(labels.get(&requirement.key)))
     }
 
     fn require(&mut self, mut requirement: Requirement) {

@@ -44,15 +44,10 @@ impl Requirement {
             _ => None,
         };
         match wrong {
-            Some(wrong) => Err(ModelError::new(
-                "values",
-                format!("operator {operator:?} of key {key:?} {wrong}"),
-            )),
-            None => Ok(Self {
-                key,
-                operator,
-                values,
-            }),
+            Some(wrong) => {
+                Err(ModelError::new("values", format!("operator {operator:?} of key {key:?} {wrong}")))
+            }
+            None => Ok(Self { key, operator, values }),
         }
     }
 
@@ -92,10 +87,7 @@ impl NodeSelectorTerm {
             return false;
         }
         self.labels.iter().all(|r| r.matches(labels.get(&r.key)))
-            && self
-                .fields
-                .iter()
-                .all(|r| r.key.as_ref() == "metadata.name" && r.matches(Some(name)))
+            && self.fields.iter().all(|r| r.key.as_ref() == "metadata.name" && r.matches(Some(name)))
     }
 }
 
@@ -111,13 +103,8 @@ pub struct NodeAffinity {
 impl NodeAffinity {
     /// True if a pod may use the node.
     pub fn matches(&self, name: &str, labels: &Labels) -> bool {
-        self.selector
-            .iter()
-            .all(|(key, value)| labels.get(key) == Some(value))
-            && self
-                .required
-                .as_ref()
-                .is_none_or(|terms| terms.iter().any(|t| t.matches(name, labels)))
+        self.selector.iter().all(|(key, value)| labels.get(key) == Some(value))
+            && self.required.as_ref().is_none_or(|terms| terms.iter().any(|t| t.matches(name, labels)))
     }
 }
 
@@ -159,10 +146,7 @@ mod tests {
             labels: vec![requirement("zone", Operator::In, &[z])],
             fields: vec![],
         };
-        let affinity = |terms| NodeAffinity {
-            selector: Labels::default(),
-            required: Some(terms),
-        };
+        let affinity = |terms| NodeAffinity { selector: Labels::default(), required: Some(terms) };
         assert!(affinity(vec![zone("b"), zone("a")]).matches("n", &labels));
         assert!(!affinity(vec![NodeSelectorTerm::default()]).matches("n", &labels));
         assert!(!affinity(vec![]).matches("n", &labels));

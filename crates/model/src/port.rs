@@ -20,11 +20,7 @@ impl HostPort {
     /// A port; without protocol it is TCP, without address it is on all of them.
     pub fn new(protocol: &str, port: u16, ip: &str) -> Self {
         let or = |text: &str, default: &str| Text::from(if text.is_empty() { default } else { text });
-        Self {
-            protocol: or(protocol, "TCP"),
-            port,
-            ip: or(ip, Self::ANY),
-        }
+        Self { protocol: or(protocol, "TCP"), port, ip: or(ip, Self::ANY) }
     }
 
     /// True if two pods cannot have these ports on one node.
@@ -48,11 +44,7 @@ mod tests {
             (port("TCP", 80, ""), port("UDP", 80, ""), false),
             (port("TCP", 80, ""), port("TCP", 81, ""), false),
         ] {
-            assert_eq!(
-                (a.conflicts(&b), b.conflicts(&a)),
-                (conflict, conflict),
-                "{a:?} {b:?}"
-            );
+            assert_eq!((a.conflicts(&b), b.conflicts(&a)), (conflict, conflict), "{a:?} {b:?}");
         }
     }
 }

@@ -28,16 +28,12 @@ pub struct Quantity {
 impl Quantity {
     /// A whole number.
     pub fn from_value(value: i64) -> Self {
-        Self {
-            nano: i128::from(value) * NANO,
-        }
+        Self { nano: i128::from(value) * NANO }
     }
 
     /// A number of thousandths.
     pub fn from_milli(milli: i64) -> Self {
-        Self {
-            nano: i128::from(milli) * (NANO / 1000),
-        }
+        Self { nano: i128::from(milli) * (NANO / 1000) }
     }
 
     /// The whole number that is not below this quantity.
@@ -68,11 +64,7 @@ fn saturate(value: i128) -> i64 {
 /// Division that rounds towards positive infinity, which is what Kubernetes does to read a whole number.
 fn div_ceil(value: i128, by: i128) -> i128 {
     let floor = value.div_euclid(by);
-    if value.rem_euclid(by) == 0 {
-        floor
-    } else {
-        floor + 1
-    }
+    if value.rem_euclid(by) == 0 { floor } else { floor + 1 }
 }
 
 impl FromStr for Quantity {
@@ -106,9 +98,7 @@ fn parse(text: &str) -> Option<Quantity> {
         b'+' => (false, &text[1..]),
         _ => (false, text),
     };
-    let number_end = rest
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(rest.len());
+    let number_end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
     let (number, suffix) = rest.split_at(number_end);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if fraction.contains('.') || (whole.is_empty() && fraction.is_empty()) {
@@ -119,9 +109,7 @@ fn parse(text: &str) -> Option<Quantity> {
         Scale::Binary(shift) => binary_nano(whole, fraction, shift),
     };
     let nano = nano.min(NANO_MAX);
-    Some(Quantity {
-        nano: if negative { -nano } else { nano },
-    })
+    Some(Quantity { nano: if negative { -nano } else { nano } })
 }
 
 fn scale(suffix: &str) -> Option<Scale> {
@@ -151,23 +139,14 @@ fn scale(suffix: &str) -> Option<Scale> {
             // An exponent too long for i64 is as good as a very large one: the value is zero, capped or
             // rounded up all the same.
             let magnitude = unsigned.parse::<i64>().unwrap_or(i64::MAX).min(1_000_000);
-            Scale::Decimal(if digits.starts_with('-') {
-                -magnitude
-            } else {
-                magnitude
-            })
+            Scale::Decimal(if digits.starts_with('-') { -magnitude } else { magnitude })
         }
     })
 }
 
 /// Moves the decimal point and reads as many digits as a count of billionths has.
 fn decimal_nano(whole: &str, fraction: &str, exponent: i64) -> i128 {
-    let digits = || {
-        whole
-            .bytes()
-            .chain(fraction.bytes())
-            .map(|b| i128::from(b - b'0'))
-    };
+    let digits = || whole.bytes().chain(fraction.bytes()).map(|b| i128::from(b - b'0'));
     // How many leading digits are billionths or more; negative if even the first one is finer.
     let kept = whole.len() as i64 + exponent + NANO_DIGITS;
     let mut nano: i128 = 0;
@@ -229,8 +208,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Quantity {
-        text.parse()
-            .unwrap_or_else(|e| panic!("{text:?} must be read: {e}"))
+        text.parse().unwrap_or_else(|e| panic!("{text:?} must be read: {e}"))
     }
 
     #[test]
@@ -263,11 +241,7 @@ mod tests {
         assert_eq!(read("1.1").value_ceil(), 2);
         assert_eq!(read("-1.1").value_ceil(), -1);
         assert_eq!(read("1000m").value_ceil(), 1);
-        assert_eq!(
-            read("0.0000000001"),
-            read("1n"),
-            "finer than a billionth rounds away from zero"
-        );
+        assert_eq!(read("0.0000000001"), read("1n"), "finer than a billionth rounds away from zero");
         assert_eq!(read("-0.0000000001"), read("-1n"));
         assert_eq!(read("0.1Ki").value_ceil(), 103);
     }
@@ -276,13 +250,9 @@ mod tests {
     fn large_numbers_are_exact_up_to_the_cap() {
         assert_eq!(read("9223372036854775807").value_ceil(), i64::MAX);
         assert_eq!(read("9223372036854775806").value_ceil(), i64::MAX - 1);
-        for text in [
-            "9223372036854775808",
-            "1e400",
-            "99999999999999999999999999999999999999999999",
-            "8Ei",
-            "10E",
-        ] {
+        for text in
+            ["9223372036854775808", "1e400", "99999999999999999999999999999999999999999999", "8Ei", "10E"]
+        {
             assert_eq!(read(text).value_ceil(), i64::MAX, "{text} is capped");
         }
         assert_eq!(read("7Ei").value_ceil(), 7 << 60);

@@ -76,17 +76,11 @@ mod tests {
     }
 
     fn container(amount: i64) -> ContainerRequests {
-        ContainerRequests {
-            requests: cpu(amount),
-            ..ContainerRequests::default()
-        }
+        ContainerRequests { requests: cpu(amount), ..ContainerRequests::default() }
     }
 
     fn sidecar(amount: i64) -> ContainerRequests {
-        ContainerRequests {
-            restartable: true,
-            ..container(amount)
-        }
+        ContainerRequests { restartable: true, ..container(amount) }
     }
 
     #[test]
@@ -97,17 +91,9 @@ mod tests {
             (vec![container(100)], vec![sidecar(30)], 130),
             (vec![container(100)], vec![sidecar(30), container(500)], 530),
             (vec![container(100)], vec![container(500), sidecar(30)], 500),
-            (
-                vec![container(600)],
-                vec![sidecar(30), container(500), sidecar(40)],
-                670,
-            ),
+            (vec![container(600)], vec![sidecar(30), container(500), sidecar(40)], 670),
         ] {
-            let pod = PodResources {
-                containers,
-                init_containers,
-                ..PodResources::default()
-            };
+            let pod = PodResources { containers, init_containers, ..PodResources::default() };
             assert_eq!(pod.total().get("cpu"), total, "{pod:?}");
             assert_eq!(pod.total().get("pods"), 1);
         }
@@ -126,18 +112,9 @@ mod tests {
 
     #[test]
     fn a_resized_container_counts_with_the_larger_of_spec_and_allocation() {
-        let shrinking = ContainerRequests {
-            allocated: cpu(400),
-            ..container(100)
-        };
-        let growing = ContainerRequests {
-            allocated: cpu(50),
-            ..container(100)
-        };
-        let pod = PodResources {
-            containers: vec![shrinking, growing],
-            ..PodResources::default()
-        };
+        let shrinking = ContainerRequests { allocated: cpu(400), ..container(100) };
+        let growing = ContainerRequests { allocated: cpu(50), ..container(100) };
+        let pod = PodResources { containers: vec![shrinking, growing], ..PodResources::default() };
         assert_eq!(pod.total().get("cpu"), 500);
     }
 }

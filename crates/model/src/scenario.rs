@@ -52,9 +52,7 @@ impl Scenario {
             let words: Vec<&str> = line.split_whitespace().collect();
             if !words.is_empty() {
                 let at = format!("line {}", index + 1);
-                scenario
-                    .line(&words, Time(index as i64))
-                    .map_err(|error| error.within(&at))?;
+                scenario.line(&words, Time(index as i64)).map_err(|error| error.within(&at))?;
             }
         }
         Ok(scenario)
@@ -72,10 +70,7 @@ impl Scenario {
         match *what {
             "node" => {
                 let node = node(rest)?;
-                self.nodes.extend(names.map(|name| Node {
-                    name: Text::from(name),
-                    ..node.clone()
-                }));
+                self.nodes.extend(names.map(|name| Node { name: Text::from(name), ..node.clone() }));
             }
             "group" if copies.is_none() => self.groups.push(group(name, rest, created)?),
             "pod" => {
@@ -87,10 +82,7 @@ impl Scenario {
                 }));
             }
             other => {
-                return Err(ModelError::new(
-                    other,
-                    "want node, group or pod (groups have no copies)",
-                ));
+                return Err(ModelError::new(other, "want node, group or pod (groups have no copies)"));
             }
         }
         Ok(())
@@ -166,11 +158,7 @@ fn group(name: &str, words: &[&str], created: Time) -> Result<Group, ModelError>
 }
 
 fn pod(words: &[&str], created: Time) -> Result<Pod, ModelError> {
-    let mut pod = Pod {
-        created,
-        scheduler_name: Text::from("tutti"),
-        ..Pod::new(key(""), "")
-    };
+    let mut pod = Pod { created, scheduler_name: Text::from("tutti"), ..Pod::new(key(""), "") };
     let mut selector: Vec<(&str, &str)> = Vec::new();
     let mut labels: Vec<(&str, &str)> = Vec::new();
     for word in words {
@@ -186,8 +174,7 @@ fn pod(words: &[&str], created: Time) -> Result<Pod, ModelError> {
             pod.inter_pod.spread.push(spread(text, word)?);
         } else if let Some(text) = word.strip_prefix("port:") {
             let (number, protocol) = text.split_once('/').unwrap_or((text, ""));
-            pod.ports
-                .push(HostPort::new(protocol, self::number(number, word)?, ""));
+            pod.ports.push(HostPort::new(protocol, self::number(number, word)?, ""));
         } else if let Some(text) = word.strip_prefix("tolerate:") {
             pod.tolerations.push(toleration(text, word)?);
         } else {
@@ -201,14 +188,10 @@ fn pod(words: &[&str], created: Time) -> Result<Pod, ModelError> {
 
 /// `KEY:LABEL=VALUE` or `KEY:*`.
 fn term(text: &str, word: &str) -> Result<PodTerm, ModelError> {
-    let (key, selector) = text
-        .split_once(':')
-        .ok_or_else(|| ModelError::new(word, "want TOPOLOGY-KEY:LABEL=VALUE"))?;
+    let (key, selector) =
+        text.split_once(':').ok_or_else(|| ModelError::new(word, "want TOPOLOGY-KEY:LABEL=VALUE"))?;
     let pods = PodSelector::in_namespace(&Text::from("default"), Some(label_selector(selector)));
-    Ok(PodTerm {
-        pods,
-        topology_key: Text::from(key),
-    })
+    Ok(PodTerm { pods, topology_key: Text::from(key) })
 }
 
 /// `KEY:SKEW:LABEL=VALUE`, and perhaps `:min=N`.
@@ -217,10 +200,7 @@ fn spread(text: &str, word: &str) -> Result<SpreadConstraint, ModelError> {
     let (key, skew, selector, rest) = match parts[..] {
         [key, skew, selector, ref rest @ ..] if rest.len() <= 1 => (key, skew, selector, rest.first()),
         _ => {
-            return Err(ModelError::new(
-                word,
-                "want even:TOPOLOGY-KEY:SKEW:LABEL=VALUE[:min=N]",
-            ));
+            return Err(ModelError::new(word, "want even:TOPOLOGY-KEY:SKEW:LABEL=VALUE[:min=N]"));
         }
     };
     let min_domains = match rest.map(|rest| rest.split_once('=')) {
@@ -273,18 +253,12 @@ fn toleration(text: &str, word: &str) -> Result<Toleration, ModelError> {
         None => (text, None),
     };
     Ok(match pair.split_once('=') {
-        Some((key, value)) => Toleration {
-            key: key.into(),
-            operator: TolerationOperator::Equal,
-            value: value.into(),
-            effect,
-        },
-        None => Toleration {
-            key: pair.into(),
-            operator: TolerationOperator::Exists,
-            value: "".into(),
-            effect,
-        },
+        Some((key, value)) => {
+            Toleration { key: key.into(), operator: TolerationOperator::Equal, value: value.into(), effect }
+        }
+        None => {
+            Toleration { key: pair.into(), operator: TolerationOperator::Exists, value: "".into(), effect }
+        }
     })
 }
 
@@ -293,24 +267,17 @@ fn effect(name: &str, word: &str) -> Result<Effect, ModelError> {
         "NoSchedule" => Ok(Effect::NoSchedule),
         "PreferNoSchedule" => Ok(Effect::PreferNoSchedule),
         "NoExecute" => Ok(Effect::NoExecute),
-        _ => Err(ModelError::new(
-            word,
-            "want the effect NoSchedule, PreferNoSchedule or NoExecute",
-        )),
+        _ => Err(ModelError::new(word, "want the effect NoSchedule, PreferNoSchedule or NoExecute")),
     }
 }
 
 /// `cpu=4`, `gpu=8`, `example.com/widget=1`.
 fn amount(word: &str) -> Result<(Resource, i64), ModelError> {
-    let (name, quantity) = word
-        .split_once('=')
-        .ok_or_else(|| ModelError::new(word, "not a word of this format"))?;
+    let (name, quantity) =
+        word.split_once('=').ok_or_else(|| ModelError::new(word, "not a word of this format"))?;
     let known = ["cpu", "memory", "pods", "ephemeral-storage", "gpu"];
     if !known.contains(&name) && !name.contains('/') && !name.starts_with("hugepages-") {
-        return Err(ModelError::new(
-            word,
-            format!("{name} is neither a resource nor a word of this format"),
-        ));
+        return Err(ModelError::new(word, format!("{name} is neither a resource nor a word of this format")));
     }
     let resource = Resource::new(if name == "gpu" { "nvidia.com/gpu" } else { name });
     let quantity: Quantity = quantity.parse().map_err(|error: ModelError| error.within(name))?;
@@ -319,8 +286,7 @@ fn amount(word: &str) -> Result<(Resource, i64), ModelError> {
 }
 
 fn number<T: std::str::FromStr>(text: &str, word: &str) -> Result<T, ModelError> {
-    text.parse()
-        .map_err(|_| ModelError::new(word, format!("{text:?} is not a number that is allowed here")))
+    text.parse().map_err(|_| ModelError::new(word, format!("{text:?} is not a number that is allowed here")))
 }
 
 #[cfg(test)]
@@ -342,9 +308,7 @@ mod tests {
         assert_eq!(scenario.nodes[0].allocatable.get("nvidia.com/gpu"), 8);
         assert!(scenario.nodes[3].unschedulable);
         assert_eq!(scenario.groups[0].policy.minimum(), 2);
-        let [w0, w1, old] = &scenario.pods[..] else {
-            panic!("three pods")
-        };
+        let [w0, w1, old] = &scenario.pods[..] else { panic!("three pods") };
         assert_eq!((w0.key.name.as_ref(), w1.key.name.as_ref()), ("w-0", "w-1"));
         assert!(w0.tolerations[0].tolerates(&scenario.nodes[0].taints[0]));
         assert_eq!((old.node.as_deref(), old.phase), (Some("big"), Phase::Running));
@@ -355,23 +319,11 @@ mod tests {
         for (text, message) in [
             ("node", "line 1: want: node|group|pod NAME …"),
             ("\nnode a cpu=x", "line 2.cpu: \"x\" is not a quantity"),
-            (
-                "group g gang=0",
-                "line 1.gang=0: \"0\" is not a number that is allowed here",
-            ),
-            (
-                "pod p cpus=1",
-                "line 1.cpus=1: cpus is neither a resource nor a word of this format",
-            ),
+            ("group g gang=0", "line 1.gang=0: \"0\" is not a number that is allowed here"),
+            ("pod p cpus=1", "line 1.cpus=1: cpus is neither a resource nor a word of this format"),
             ("table t", "line 1.table: want node, group or pod"),
-            (
-                "pod p near:zone",
-                "line 1.near:zone: want TOPOLOGY-KEY:LABEL=VALUE",
-            ),
-            (
-                "pod p even:zone:0:*",
-                "line 1.even:zone:0:*: \"0\" is not a number",
-            ),
+            ("pod p near:zone", "line 1.near:zone: want TOPOLOGY-KEY:LABEL=VALUE"),
+            ("pod p even:zone:0:*", "line 1.even:zone:0:*: \"0\" is not a number"),
             ("pod p port:99999", "line 1.port:99999: \"99999\" is not a number"),
             ("node a taint:x", "line 1.taint:x: want taint:KEY[=VALUE]:EFFECT"),
         ] {

@@ -94,11 +94,7 @@ mod tests {
     use TolerationOperator::{Equal, Exists, Gt, Lt};
 
     fn taint(key: &str, value: &str, effect: Effect) -> Taint {
-        Taint {
-            key: key.into(),
-            value: value.into(),
-            effect,
-        }
+        Taint { key: key.into(), value: value.into(), effect }
     }
 
     fn toleration(
@@ -107,12 +103,7 @@ mod tests {
         value: &str,
         effect: Option<Effect>,
     ) -> Toleration {
-        Toleration {
-            key: key.into(),
-            operator,
-            value: value.into(),
-            effect,
-        }
+        Toleration { key: key.into(), operator, value: value.into(), effect }
     }
 
     #[test]
@@ -143,9 +134,6 @@ mod tests {
     fn only_taints_that_forbid_keep_pods_away() {
         let taints = [taint("soft", "", PreferNoSchedule), taint("hard", "", NoExecute)];
         assert_eq!(untolerated(&taints, &[]).map(|t| t.key.as_ref()), Some("hard"));
-        assert_eq!(
-            untolerated(&taints, &[toleration("hard", Exists, "", None)]),
-            None
-        );
+        assert_eq!(untolerated(&taints, &[toleration("hard", Exists, "", None)]), None);
     }
 }

@@ -14,11 +14,7 @@ pub(super) type Fill = Vec<(usize, u32)>;
 pub(super) fn fill(problem: &Problem, wanted: u32, order: &[usize]) -> Option<Fill> {
     let rules = &problem.constraints;
     // Rules that do not bind members to each other have become part of what is allowed.
-    let apart: Vec<&Apart> = rules
-        .apart
-        .iter()
-        .filter(|rule| rule.owns[0] && rule.matched[0])
-        .collect();
+    let apart: Vec<&Apart> = rules.apart.iter().filter(|rule| rule.owns[0] && rule.matched[0]).collect();
     let near = rules.near[0].as_ref().filter(|near| near.matched[0]);
     let even = &rules.even[0];
     match (&apart[..], near, &even[..]) {
@@ -101,11 +97,7 @@ fn evenly(problem: &Problem, wanted: u32, order: &[usize], rule: &EvenRule) -> F
             break;
         };
         let next = open.peek().map_or(u32::MAX, |Reverse((count, ..))| *count);
-        let floor = if rule.floor_is_zero {
-            0
-        } else {
-            stuck.min(next).min(count + 1)
-        };
+        let floor = if rule.floor_is_zero { 0 } else { stuck.min(next).min(count + 1) };
         if count + 1 > floor.saturating_add(rule.max_skew) {
             break;
         }
@@ -146,7 +138,5 @@ fn together(problem: &Problem, wanted: u32, order: &[usize], key: &NearKey, exis
     let domain = (0..rooms.len())
         .filter(takes_all)
         .min_by_key(|&domain| (Reverse(key.existing[domain] > 0), rooms[domain], rank[domain]))?;
-    Some(in_order(problem, wanted, order, |bin| {
-        key.domain[bin] as usize == domain
-    }))
+    Some(in_order(problem, wanted, order, |bin| key.domain[bin] as usize == domain))
 }

@@ -79,15 +79,8 @@ impl EvenRule {
         if self.floor_is_zero {
             return 0;
         }
-        let counts = self
-            .takes_part
-            .iter()
-            .enumerate()
-            .filter(|(_, takes_part)| **takes_part);
-        counts
-            .map(|(domain, _)| self.existing[domain] + placed[domain])
-            .min()
-            .unwrap_or(0)
+        let counts = self.takes_part.iter().enumerate().filter(|(_, takes_part)| **takes_part);
+        counts.map(|(domain, _)| self.existing[domain] + placed[domain]).min().unwrap_or(0)
     }
 
     /// The highest floor that so many more members can lead to.
@@ -95,11 +88,7 @@ impl EvenRule {
         if self.floor_is_zero {
             return 0;
         }
-        let taking_part = self
-            .takes_part
-            .iter()
-            .enumerate()
-            .filter(|(_, takes_part)| **takes_part);
+        let taking_part = self.takes_part.iter().enumerate().filter(|(_, takes_part)| **takes_part);
         let mut counts: Vec<u32> = taking_part.map(|(d, _)| self.existing[d] + placed[d]).collect();
         counts.sort_unstable();
         let mut left = u64::from(more);
@@ -127,15 +116,9 @@ impl Constraints {
 
     /// Reads the rules of a problem and forbids bins that existing pods rule out for good.
     pub(super) fn new(problem: &mut Problem, tables: &Tables<'_>) -> Self {
-        let shapes: Vec<Arc<Shape>> = problem
-            .kinds
-            .iter()
-            .map(|kind| Arc::clone(tables.shapes.get(kind.shape)))
-            .collect();
-        let reader = Reader {
-            tables,
-            shapes: &shapes,
-        };
+        let shapes: Vec<Arc<Shape>> =
+            problem.kinds.iter().map(|kind| Arc::clone(tables.shapes.get(kind.shape))).collect();
+        let reader = Reader { tables, shapes: &shapes };
         let constraints = Self {
             apart: reader.apart(problem),
             near: shapes.iter().map(|shape| reader.near(problem, shape)).collect(),
@@ -159,29 +142,19 @@ struct Reader<'a, 'b> {
 
 impl Reader<'_, '_> {
     fn matched(&self, matcher: MatcherId) -> Vec<bool> {
-        self.shapes
-            .iter()
-            .map(|shape| shape.matches.binary_search(&matcher).is_ok())
-            .collect()
+        self.shapes.iter().map(|shape| shape.matches.binary_search(&matcher).is_ok()).collect()
     }
 
     fn domains(&self, problem: &Problem, key: KeyId) -> Vec<u32> {
         let topology = &self.tables.relations.topology;
-        problem
-            .bins
-            .iter()
-            .map(|&node| topology.domain(key, node).map_or(NO_DOMAIN, |d| d.0))
-            .collect()
+        problem.bins.iter().map(|&node| topology.domain(key, node).map_or(NO_DOMAIN, |d| d.0)).collect()
     }
 
     /// Wishes of members, and wishes of existing pods that speak of members.
     fn apart(&self, problem: &Problem) -> Vec<Apart> {
         let counts = &self.tables.relations.counts;
-        let mut pairs: Vec<(MatcherId, KeyId)> = self
-            .shapes
-            .iter()
-            .flat_map(|shape| shape.wishes.apart.iter().copied())
-            .collect();
+        let mut pairs: Vec<(MatcherId, KeyId)> =
+            self.shapes.iter().flat_map(|shape| shape.wishes.apart.iter().copied()).collect();
         for shape in self.shapes {
             for &matcher in &shape.matches {
                 pairs.extend(counts.guarded_keys(matcher).into_iter().map(|key| (matcher, key)));
@@ -192,11 +165,7 @@ impl Reader<'_, '_> {
         let rule = |&(matcher, key): &(MatcherId, KeyId)| Apart {
             domain: self.domains(problem, key),
             domains_count: self.tables.relations.topology.domains_count(key),
-            owns: self
-                .shapes
-                .iter()
-                .map(|shape| shape.wishes.apart.contains(&(matcher, key)))
-                .collect(),
+            owns: self.shapes.iter().map(|shape| shape.wishes.apart.contains(&(matcher, key))).collect(),
             matched: self.matched(matcher),
         };
         pairs.iter().map(rule).collect()
@@ -207,24 +176,12 @@ impl Reader<'_, '_> {
         let relations = self.tables.relations;
         let key = |&key: &KeyId| {
             let domains = 0..relations.topology.domains_count(key) as u32;
-            let count = |d| {
-                relations
-                    .counts
-                    .matched_in(*matcher, key, crate::topology::DomainId(d))
-                    .seated
-            };
-            NearKey {
-                domain: self.domains(problem, key),
-                existing: domains.map(count).collect(),
-            }
+            let count = |d| relations.counts.matched_in(*matcher, key, crate::topology::DomainId(d)).seated;
+            NearKey { domain: self.domains(problem, key), existing: domains.map(count).collect() }
         };
         let keys: Vec<NearKey> = keys.iter().map(key).collect();
         let exists = keys.iter().any(|key| key.existing.iter().any(|&count| count > 0));
-        Some(Near {
-            keys,
-            matched: self.matched(*matcher),
-            exists,
-        })
+        Some(Near { keys, matched: self.matched(*matcher), exists })
     }
 
     fn even(&self, problem: &Problem) -> Vec<Vec<EvenRule>> {
@@ -242,8 +199,7 @@ impl Reader<'_, '_> {
             let Some(object) = self.tables.nodes.node(node) else {
                 return false;
             };
-            keys.iter()
-                .all(|&key| relations.topology.domain(key, node).is_some())
+            keys.iter().all(|&key| relations.topology.domain(key, node).is_some())
                 && (!even.honors_affinity || shape.selects(object))
                 && (!even.honors_taints || shape.tolerates(object))
         };
@@ -285,9 +241,7 @@ impl Reader<'_, '_> {
         }
         let kinds = 0..problem.kinds.len();
         let pairs = kinds.clone().flat_map(|a| kinds.clone().map(move |b| (a, b)));
-        pairs
-            .map(|(a, b)| self.shapes[a].ports_conflict(&self.shapes[b].ports))
-            .collect()
+        pairs.map(|(a, b)| self.shapes[a].ports_conflict(&self.shapes[b].ports)).collect()
     }
 
     /// Rules that existing pods alone decide become part of "may this kind use this bin".
@@ -315,11 +269,7 @@ impl Constraints {
     ) -> Option<NodeReason> {
         let (node, relations) = (problem.bins[bin], tables.relations);
         let shape = tables.shapes.get(problem.kinds[kind].shape);
-        if relations
-            .ports
-            .get(&node)
-            .is_some_and(|used| shape.ports_conflict(used))
-        {
+        if relations.ports.get(&node).is_some_and(|used| shape.ports_conflict(used)) {
             return Some(NodeReason::Ports);
         }
         let matched = |&(matcher, key): &(MatcherId, KeyId)| {
@@ -377,9 +327,7 @@ impl<'a> Loads<'a> {
     pub(super) fn new(problem: &Problem, constraints: &'a Constraints) -> Self {
         let kinds = problem.kinds.len();
         let near = constraints.near.iter().map(|near| {
-            near.iter()
-                .flat_map(|near| near.keys.iter().map(|key| vec![0; key.existing.len()]))
-                .collect()
+            near.iter().flat_map(|near| near.keys.iter().map(|key| vec![0; key.existing.len()])).collect()
         });
         let even = constraints
             .even
@@ -388,19 +336,11 @@ impl<'a> Loads<'a> {
         Self {
             constraints,
             kinds,
-            apart: constraints
-                .apart
-                .iter()
-                .map(|rule| vec![(0, 0); rule.domains_count])
-                .collect(),
+            apart: constraints.apart.iter().map(|rule| vec![(0, 0); rule.domains_count]).collect(),
             near: near.collect(),
             near_total: vec![0; kinds],
             even: even.collect(),
-            in_bin: if constraints.ports.is_empty() {
-                vec![]
-            } else {
-                vec![0; problem.bins.len() * kinds]
-            },
+            in_bin: if constraints.ports.is_empty() { vec![] } else { vec![0; problem.bins.len() * kinds] },
             seats: vec![Vec::new(); kinds],
         }
     }
@@ -464,14 +404,11 @@ impl<'a> Loads<'a> {
     }
 
     fn is_even(&self, kind: usize, bin: usize) -> bool {
-        self.constraints.even[kind]
-            .iter()
-            .zip(&self.even[kind])
-            .all(|(rule, placed)| {
-                let domain = rule.domain[bin] as usize;
-                let own = u32::from(rule.counted[kind]);
-                rule.existing[domain] + placed[domain] + own <= rule.floor(placed) + rule.max_skew
-            })
+        self.constraints.even[kind].iter().zip(&self.even[kind]).all(|(rule, placed)| {
+            let domain = rule.domain[bin] as usize;
+            let own = u32::from(rule.counted[kind]);
+            rule.existing[domain] + placed[domain] + own <= rule.floor(placed) + rule.max_skew
+        })
     }
 
     /// Adds a member.
@@ -500,12 +437,7 @@ impl<'a> Loads<'a> {
         let Some(near) = &self.constraints.near[kind] else {
             return true;
         };
-        if near
-            .matched
-            .iter()
-            .zip(remaining)
-            .any(|(matched, remaining)| *matched && *remaining > 0)
-        {
+        if near.matched.iter().zip(remaining).any(|(matched, remaining)| *matched && *remaining > 0) {
             return true;
         }
         let own = u32::from(near.matched[kind]);
@@ -522,23 +454,15 @@ impl<'a> Loads<'a> {
     }
 
     fn even_can_hold(&self, kind: usize, remaining: &[u32]) -> bool {
-        self.constraints.even[kind]
-            .iter()
-            .zip(&self.even[kind])
-            .all(|(rule, placed)| {
-                let more = rule
-                    .counted
-                    .iter()
-                    .zip(remaining)
-                    .filter(|(counted, _)| **counted)
-                    .map(|(_, n)| n)
-                    .sum();
-                let floor = rule.highest_floor(placed, more);
-                self.seats[kind].iter().all(|&(bin, _)| {
-                    let domain = rule.domain[bin] as usize;
-                    rule.existing[domain] + placed[domain] <= floor + rule.max_skew
-                })
+        self.constraints.even[kind].iter().zip(&self.even[kind]).all(|(rule, placed)| {
+            let more =
+                rule.counted.iter().zip(remaining).filter(|(counted, _)| **counted).map(|(_, n)| n).sum();
+            let floor = rule.highest_floor(placed, more);
+            self.seats[kind].iter().all(|&(bin, _)| {
+                let domain = rule.domain[bin] as usize;
+                rule.existing[domain] + placed[domain] <= floor + rule.max_skew
             })
+        })
     }
 
     fn shift(&mut self, kind: usize, bin: usize, add: bool) {

@@ -19,11 +19,7 @@ pub(super) struct Packing {
 
 impl Packing {
     pub(super) fn empty(problem: &Problem) -> Self {
-        Self {
-            used: Vec::new(),
-            seats: vec![Vec::new(); problem.kinds.len()],
-            placed: 0,
-        }
+        Self { used: Vec::new(), seats: vec![Vec::new(); problem.kinds.len()], placed: 0 }
     }
 
     /// The only kind of a problem in these bins.
@@ -59,8 +55,7 @@ impl Packing {
     pub(super) fn members(&self) -> impl Iterator<Item = (usize, usize)> {
         let seats = self.seats.iter().enumerate();
         seats.flat_map(|(kind, bins)| {
-            bins.iter()
-                .flat_map(move |&(bin, count)| (0..count).map(move |_| (kind, bin)))
+            bins.iter().flat_map(move |&(bin, count)| (0..count).map(move |_| (kind, bin)))
         })
     }
 
@@ -71,14 +66,10 @@ impl Packing {
 
     /// Adds one member.
     pub(super) fn put(&mut self, problem: &Problem, kind: usize, bin: usize) {
-        let at = self
-            .used
-            .iter()
-            .position(|(used, _)| *used == bin)
-            .unwrap_or_else(|| {
-                self.used.push((bin, problem.free_in(bin).to_vec()));
-                self.used.len() - 1
-            });
+        let at = self.used.iter().position(|(used, _)| *used == bin).unwrap_or_else(|| {
+            self.used.push((bin, problem.free_in(bin).to_vec()));
+            self.used.len() - 1
+        });
         for (free, demand) in self.used[at].1.iter_mut().zip(&problem.kinds[kind].demand) {
             *free -= demand;
         }
@@ -140,11 +131,7 @@ fn domains_to_try(problem: &Problem) -> Vec<Option<(usize, u32)>> {
     rooms.retain(|&(room, _)| room > 0);
     rooms.sort_by_key(|&(room, domain)| (std::cmp::Reverse(room), first_bin(domain)));
     rooms.truncate(DOMAINS_TRIED_MAX);
-    rooms
-        .into_iter()
-        .map(|(_, domain)| Some((kind, domain)))
-        .chain([None])
-        .collect()
+    rooms.into_iter().map(|(_, domain)| Some((kind, domain))).chain([None]).collect()
 }
 
 /// Places kinds in this order; those who want to be near somebody only within the given domain of that wish.
@@ -186,11 +173,7 @@ fn in_order(problem: &Problem, order: &[usize], within: Option<(usize, u32)>) ->
             loads.put(kind, bin);
         }
     }
-    if loads.holds() {
-        packing
-    } else {
-        Packing::empty(problem)
-    }
+    if loads.holds() { packing } else { Packing::empty(problem) }
 }
 
 /// True if a demand fits into what is free.

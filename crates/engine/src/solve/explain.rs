@@ -15,11 +15,7 @@ pub(super) fn one_shape(shape: &Shape, fit: u32, need: u32, tables: &Tables<'_>)
     let (nodes, resources) = (tables.nodes, tables.resources);
     let after = |node: NodeId, resource: ResourceId| {
         let free = nodes.free(node, resource);
-        let amount = shape
-            .requests
-            .iter()
-            .find(|&&(r, _)| r == resource)
-            .map_or(0, |&(_, amount)| amount);
+        let amount = shape.requests.iter().find(|&&(r, _)| r == resource).map_or(0, |&(_, amount)| amount);
         free - i64::from(nodes.room(node, shape)) * amount
     };
     let ruled_out = reasons(shape, nodes, resources, after, |_| None);
@@ -27,10 +23,8 @@ pub(super) fn one_shape(shape: &Shape, fit: u32, need: u32, tables: &Tables<'_>)
     // A resource is to blame for itself if the members would not fit even if nothing else were asked for.
     let usable: Vec<NodeId> = usable_nodes(shape, nodes).collect();
     let alone = |&&(resource, amount): &&(ResourceId, i64)| {
-        let copies: i128 = usable
-            .iter()
-            .map(|&node| i128::from(nodes.free(node, resource).max(0) / amount))
-            .sum();
+        let copies: i128 =
+            usable.iter().map(|&node| i128::from(nodes.free(node, resource).max(0) / amount)).sum();
         copies < i128::from(need)
     };
     let mut short: Vec<&(ResourceId, i64)> = shape.requests.iter().filter(alone).collect();
@@ -52,13 +46,7 @@ pub(super) fn one_shape(shape: &Shape, fit: u32, need: u32, tables: &Tables<'_>)
         })
         .collect();
     sort_by_frequency(&mut short, &ruled_out);
-    NoRoom {
-        needed: need,
-        fit,
-        nodes: nodes.nodes_count() as u32,
-        short,
-        ruled_out,
-    }
+    NoRoom { needed: need, fit, nodes: nodes.nodes_count() as u32, short, ruled_out }
 }
 
 /// Why `need` members of several shapes do not fit, when the best construction placed fewer.
@@ -66,12 +54,7 @@ pub(super) fn mixed(problem: &Problem, best: &Packing, need: u32, tables: &Table
     let fit = best.placed_count().min(need.saturating_sub(1));
     let left_out = |&kind: &usize| best.placed_of(kind) < problem.kinds[kind].count;
     // The least demanding of those that were left out: what keeps it out keeps the others out, too.
-    let kind = problem
-        .by_difficulty()
-        .into_iter()
-        .rev()
-        .find(left_out)
-        .unwrap_or(0);
+    let kind = problem.by_difficulty().into_iter().rev().find(left_out).unwrap_or(0);
     let shape = tables.shapes.get(problem.kinds[kind].shape);
     let mut free_after: Vec<Option<&[i64]>> = vec![None; tables.nodes.rows_count()];
     for (bin, node) in problem.bins.iter().enumerate() {
@@ -97,10 +80,7 @@ pub(super) fn mixed(problem: &Problem, best: &Packing, need: u32, tables: &Table
     }
     let other_pods = |node: NodeId| {
         let bin = bin_of[node.index()]?;
-        problem
-            .constraints
-            .ruled_out(problem, kind, bin, tables)
-            .or_else(|| loads.why_not(kind, bin))
+        problem.constraints.ruled_out(problem, kind, bin, tables).or_else(|| loads.why_not(kind, bin))
     };
     let ruled_out = reasons(shape, tables.nodes, tables.resources, after, other_pods);
     let mut short: Vec<Shortage> = Vec::new();
@@ -108,10 +88,7 @@ pub(super) fn mixed(problem: &Problem, best: &Packing, need: u32, tables: &Table
         let over = problem.least_demand(column, need) - i128::from(problem.total[column]);
         if over > 0 {
             let missing = i64::try_from(over).unwrap_or(i64::MAX);
-            short.push(Shortage {
-                resource: tables.resources.name(resource).clone(),
-                missing,
-            });
+            short.push(Shortage { resource: tables.resources.name(resource).clone(), missing });
         }
     }
     if short.is_empty() && usable_nodes(shape, tables.nodes).next().is_some() {
@@ -122,26 +99,15 @@ pub(super) fn mixed(problem: &Problem, best: &Packing, need: u32, tables: &Table
             .iter()
             .filter(amount)
             .take(1)
-            .map(|&(r, missing)| Shortage {
-                resource: tables.resources.name(r).clone(),
-                missing,
-            })
+            .map(|&(r, missing)| Shortage { resource: tables.resources.name(r).clone(), missing })
             .collect();
     }
     sort_by_frequency(&mut short, &ruled_out);
-    NoRoom {
-        needed: need,
-        fit,
-        nodes: tables.nodes.nodes_count() as u32,
-        short,
-        ruled_out,
-    }
+    NoRoom { needed: need, fit, nodes: tables.nodes.nodes_count() as u32, short, ruled_out }
 }
 
 fn usable_nodes<'a>(shape: &'a Shape, table: &'a NodeTable) -> impl Iterator<Item = NodeId> + 'a {
-    table
-        .ids()
-        .filter(|&id| table.node(id).is_some_and(|node| shape.forbidden(node).is_none()))
+    table.ids().filter(|&id| table.node(id).is_some_and(|node| shape.forbidden(node).is_none()))
 }
 
 /// For how many nodes each reason rules out one more copy, when this much is free.
@@ -194,9 +160,6 @@ fn sort_by_frequency(short: &mut [Shortage], ruled_out: &[(NodeReason, u32)]) {
         let nodes = ruled_out
             .iter()
             .find(|(reason, _)| matches!(reason, NodeReason::Insufficient(r) if *r == shortage.resource));
-        (
-            Reverse(nodes.map_or(0, |(_, nodes)| *nodes)),
-            shortage.resource.clone(),
-        )
+        (Reverse(nodes.map_or(0, |(_, nodes)| *nodes)), shortage.resource.clone())
     });
 }

@@ -21,6 +21,7 @@ use crate::nodes::{NodeId, NodeTable};
 use crate::refusal::NoRoom;
 use crate::relations::Relations;
 use crate::room::Rooms;
+pub(crate) use crate::room::Style;
 use crate::shape::{Resources, Shape, ShapeId, Shapes};
 use construct::Packing;
 use problem::Problem;
@@ -40,15 +41,6 @@ impl Request {
     fn wanted(&self) -> u32 {
         self.shapes.iter().map(|&(_, count)| count).sum()
     }
-}
-
-/// Preference among nodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Style {
-    /// Fill nodes up, so that large holes stay whole. For groups.
-    Pack,
-    /// Even out the load, as Kubernetes does by default. For pods on their own.
-    Spread,
 }
 
 /// What is answered.

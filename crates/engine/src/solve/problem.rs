@@ -50,26 +50,22 @@ impl Problem {
         for &(id, _) in &request.shapes {
             let shape = Arc::clone(tables.shapes.get(id));
             resources.extend(shape.requests.iter().map(|&(resource, _)| resource));
-            rooms.push(tables.rooms.of(id, &shape, tables.nodes).clone());
+            let room = tables.rooms.of(id, &shape, tables.nodes);
+            rooms.push((room.by_node().to_vec(), room.total()));
         }
         // By name, so that restarts, which may number resources differently, search in the same order.
         resources.sort_by(|&a, &b| tables.resources.name(a).cmp(tables.resources.name(b)));
         resources.dedup();
-        let mut bins: Vec<NodeId> = tables
-            .nodes
-            .ids()
-            .filter(|&node| rooms.iter().any(|room| room.on(node) > 0))
-            .collect();
+        let mut bins: Vec<NodeId> =
+            tables.nodes.ids().filter(|&node| rooms.iter().any(|(room, _)| room[node.index()] > 0)).collect();
         bins.sort_by(|&a, &b| tables.nodes.name(a).cmp(tables.nodes.name(b)));
         let free: Vec<i64> = bins
             .iter()
             .flat_map(|&node| resources.iter().map(move |&resource| (node, resource)))
             .map(|(node, resource)| tables.nodes.free(node, resource).max(0))
             .collect();
-        let allowed: Vec<bool> = bins
-            .iter()
-            .flat_map(|&node| rooms.iter().map(move |room| room.on(node) > 0))
-            .collect();
+        let allowed: Vec<bool> =
+            bins.iter().flat_map(|&node| rooms.iter().map(move |(room, _)| room[node.index()] > 0)).collect();
         let mut total = vec![0_i64; resources.len()];
         for row in free.chunks_exact(resources.len().max(1)) {
             for (sum, amount) in total.iter_mut().zip(row) {
@@ -77,23 +73,13 @@ impl Problem {
             }
         }
         let mut kinds = Vec::new();
-        for (&(shape, count), room) in request.shapes.iter().zip(&rooms) {
+        for (&(shape, count), &(_, room)) in request.shapes.iter().zip(&rooms) {
             let requests = &tables.shapes.get(shape).requests;
-            let amount_of = |wanted| {
-                requests
-                    .iter()
-                    .find(|&&(r, _)| r == wanted)
-                    .map_or(0, |&(_, amount)| amount)
-            };
+            let amount_of =
+                |wanted| requests.iter().find(|&&(r, _)| r == wanted).map_or(0, |&(_, amount)| amount);
             let demand: Vec<i64> = resources.iter().map(|&resource| amount_of(resource)).collect();
             let share = dominant_share(&demand, &total);
-            kinds.push(Kind {
-                shape,
-                count,
-                demand,
-                room: room.total(),
-                share,
-            });
+            kinds.push(Kind { shape, count, demand, room, share });
         }
         let mut problem = Self {
             resources,
@@ -116,15 +102,8 @@ impl Problem {
 
     /// Copies of a kind that fit into what is free in a bin, whether they may or not.
     pub(super) fn copies(&self, kind: usize, free: &[i64]) -> u64 {
-        let demand = self.kinds[kind]
-            .demand
-            .iter()
-            .zip(free)
-            .filter(|(demand, _)| **demand > 0);
-        demand
-            .map(|(demand, free)| (free / demand) as u64)
-            .min()
-            .unwrap_or(u64::from(u32::MAX))
+        let demand = self.kinds[kind].demand.iter().zip(free).filter(|(demand, _)| **demand > 0);
+        demand.map(|(demand, free)| (free / demand) as u64).min().unwrap_or(u64::from(u32::MAX))
     }
 
     /// Copies that fit into an untouched bin by themselves.
@@ -133,11 +112,7 @@ impl Problem {
             return 0;
         }
         let copies = self.copies(kind, self.free_in(bin));
-        if self.constraints.ports_conflict(kind, kind, self.kinds.len()) {
-            copies.min(1)
-        } else {
-            copies
-        }
+        if self.constraints.ports_conflict(kind, kind, self.kinds.len()) { copies.min(1) } else { copies }
     }
 
     fn count_room(&mut self) {
@@ -158,11 +133,7 @@ impl Problem {
 
     /// True if it is certain that no `need` members can be placed together.
     pub(super) fn excluded_by_bounds(&self, need: u32) -> bool {
-        let placeable: u64 = self
-            .kinds
-            .iter()
-            .map(|kind| kind.room.min(u64::from(kind.count)))
-            .sum();
+        let placeable: u64 = self.kinds.iter().map(|kind| kind.room.min(u64::from(kind.count))).sum();
         if placeable < u64::from(need) {
             return true;
         }
@@ -172,11 +143,8 @@ impl Problem {
 
     /// What the least demanding `need` members ask of one resource. No set of that size asks for less.
     pub(super) fn least_demand(&self, resource: usize, need: u32) -> i128 {
-        let mut demands: Vec<(i64, u32)> = self
-            .kinds
-            .iter()
-            .map(|kind| (kind.demand[resource], kind.count))
-            .collect();
+        let mut demands: Vec<(i64, u32)> =
+            self.kinds.iter().map(|kind| (kind.demand[resource], kind.count)).collect();
         demands.sort_unstable();
         let mut left = need;
         let mut sum = 0;
@@ -193,10 +161,7 @@ impl Problem {
         let mut order: Vec<usize> = (0..self.kinds.len()).collect();
         order.sort_by(|&a, &b| {
             let (ka, kb) = (&self.kinds[a], &self.kinds[b]);
-            kb.share
-                .cmp(&ka.share)
-                .then_with(|| kb.demand.cmp(&ka.demand))
-                .then(a.cmp(&b))
+            kb.share.cmp(&ka.share).then_with(|| kb.demand.cmp(&ka.demand)).then(a.cmp(&b))
         });
         order
     }
@@ -210,11 +175,7 @@ impl Problem {
             let allowed = self.allowed[bin * kinds..(bin + 1) * kinds].to_vec();
             let place = places.iter().map(|place| place[bin]).collect();
             let next = numbers.len() as u32;
-            class_of.push(
-                *numbers
-                    .entry((self.free_in(bin).to_vec(), allowed, place))
-                    .or_insert(next),
-            );
+            class_of.push(*numbers.entry((self.free_in(bin).to_vec(), allowed, place)).or_insert(next));
         }
         self.classes_count = numbers.len();
         self.class_of = class_of;

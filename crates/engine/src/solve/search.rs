@@ -107,10 +107,7 @@ impl Search<'_> {
             };
             self.branches_left = left;
             self.put(kind, bin);
-            let can_hold = self
-                .loads
-                .as_ref()
-                .is_none_or(|loads| loads.can_hold(&self.remaining));
+            let can_hold = self.loads.as_ref().is_none_or(|loads| loads.can_hold(&self.remaining));
             let step = if can_hold {
                 self.member(position, kind, remaining - 1, bin, skips)
             } else {

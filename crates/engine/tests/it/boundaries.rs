@@ -5,18 +5,9 @@ use std::path::Path;
 #[test]
 fn model_and_engine_depend_on_nothing_that_does_io_or_reads_a_clock() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    for (folder, allowed) in [
-        ("model", &["thiserror"][..]),
-        ("engine", &["tutti-model", "rustc-hash"][..]),
-    ] {
+    for (folder, allowed) in [("model", &["thiserror"][..]), ("engine", &["tutti-model", "rustc-hash"][..])] {
         let manifest = std::fs::read_to_string(crates.join(folder).join("Cargo.toml")).unwrap();
-        let dependencies = manifest
-            .split("[dependencies]")
-            .nth(1)
-            .unwrap()
-            .split("\n[")
-            .next()
-            .unwrap();
+        let dependencies = manifest.split("[dependencies]").nth(1).unwrap().split("\n[").next().unwrap();
         for line in dependencies.lines().filter(|line| !line.trim().is_empty()) {
             let name = line.split(['.', ' ', '=']).next().unwrap();
             assert!(allowed.contains(&name), "{folder} must not depend on {name}");

@@ -7,11 +7,7 @@ use tutti_model::scenario::Scenario;
 #[test]
 fn the_order_of_a_listing_does_not_change_the_decision() {
     for seed in 1..2_000 {
-        let text = if seed % 2 == 0 {
-            instance(seed)
-        } else {
-            instance_with_wishes(seed)
-        };
+        let text = if seed % 2 == 0 { instance(seed) } else { instance_with_wishes(seed) };
         let scenario = Scenario::parse(&text).unwrap();
         let mut dice = Dice::new(seed);
         let mut shuffled = scenario.clone();

@@ -30,9 +30,7 @@ impl World {
             world.set_node(node.clone());
         }
         for group in &scenario.groups {
-            world
-                .engine
-                .apply(Event::GroupSet(Box::new(group.clone())), world.now);
+            world.engine.apply(Event::GroupSet(Box::new(group.clone())), world.now);
         }
         for pod in &scenario.pods {
             world.set_pod(pod.clone());
@@ -87,11 +85,7 @@ impl World {
 
     /// Pods that take room.
     pub(crate) fn seated(&self) -> Vec<Pod> {
-        self.pods
-            .iter()
-            .filter(|pod| pod.node.is_some() && !pod.phase.is_terminal())
-            .cloned()
-            .collect()
+        self.pods.iter().filter(|pod| pod.node.is_some() && !pod.phase.is_terminal()).cloned().collect()
     }
 
     /// Decides until nothing is left to decide; every placement is validated and becomes a bound pod, which the
@@ -121,11 +115,7 @@ impl World {
         }
         let wrong = violations(&self.nodes, &running, &placed);
         let shown = show(&[Decision::Place(placement.clone())]);
-        assert!(
-            wrong.is_empty(),
-            "invalid placement: {wrong:?}\n{}{shown}",
-            self.story
-        );
+        assert!(wrong.is_empty(), "invalid placement: {wrong:?}\n{}{shown}", self.story);
         for mut pod in placed {
             pod.phase = Phase::Running;
             self.set_pod(pod);
@@ -138,11 +128,7 @@ pub(crate) fn show(decisions: &[Decision]) -> String {
     let mut text = String::new();
     for decision in decisions {
         match decision {
-            Decision::Place(Placement {
-                unit,
-                seats,
-                left_out,
-            }) => {
+            Decision::Place(Placement { unit, seats, left_out }) => {
                 write!(text, "{unit}:").unwrap();
                 for seat in seats {
                     write!(text, " {}->{}", seat.pod.name, seat.node).unwrap();
@@ -151,11 +137,7 @@ pub(crate) fn show(decisions: &[Decision]) -> String {
                     write!(text, " {}->?", pod.name).unwrap();
                 }
             }
-            Decision::Wait(Waiting {
-                unit,
-                members,
-                refusal,
-            }) => {
+            Decision::Wait(Waiting { unit, members, refusal }) => {
                 write!(text, "{unit} ({}) waits: {refusal}", members.len()).unwrap();
             }
             Decision::Idle { .. } => {}

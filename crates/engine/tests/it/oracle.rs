@@ -31,10 +31,7 @@ fn check(seed: u64, text: &str, seen: &mut Seen) {
     match &decisions[0] {
         Decision::Place(placement) => {
             assert!(possible, "seed {seed}: the oracle finds nothing\n{text}{shown}");
-            assert!(
-                placement.seats.len() >= minimum,
-                "seed {seed}: below the minimum\n{text}{shown}"
-            );
+            assert!(placement.seats.len() >= minimum, "seed {seed}: below the minimum\n{text}{shown}");
             seen.placed += 1;
         }
         Decision::Wait(waiting) => {
@@ -47,11 +44,7 @@ fn check(seed: u64, text: &str, seen: &mut Seen) {
         }
         Decision::Idle { .. } => unreachable!("settle never returns it"),
     }
-    seen.mixed += u64::from(
-        wanting
-            .windows(2)
-            .any(|pair| pair[0].requests != pair[1].requests),
-    );
+    seen.mixed += u64::from(wanting.windows(2).any(|pair| pair[0].requests != pair[1].requests));
 }
 
 #[test]
@@ -61,10 +54,7 @@ fn the_engine_places_exactly_what_can_be_placed() {
         check(seed, &instance(seed), &mut seen);
     }
     // The generator must keep asking hard questions.
-    assert!(
-        seen.placed > 4_000 && seen.refused > 4_000 && seen.mixed > 10_000,
-        "{seen:?}"
-    );
+    assert!(seen.placed > 4_000 && seen.refused > 4_000 && seen.mixed > 10_000, "{seen:?}");
 }
 
 #[test]
@@ -73,8 +63,5 @@ fn wishes_about_other_pods_are_honoured_and_no_obstacle_that_is_not_there() {
     for seed in 1..=INSTANCES {
         check(seed, &instance_with_wishes(seed), &mut seen);
     }
-    assert!(
-        seen.placed > 4_000 && seen.refused > 4_000 && seen.mixed > 7_000,
-        "{seen:?}"
-    );
+    assert!(seen.placed > 4_000 && seen.refused > 4_000 && seen.mixed > 7_000, "{seen:?}");
 }

@@ -61,9 +61,7 @@ fn a_mixed_gang_is_placed_whatever_the_order_of_its_members() {
              pod p2 group=g cpu={second}"
         ));
         let decisions = world.settle();
-        let [Decision::Place(placement)] = &decisions[..] else {
-            panic!("{}", show(&decisions))
-        };
+        let [Decision::Place(placement)] = &decisions[..] else { panic!("{}", show(&decisions)) };
         assert_eq!(placement.seats.len(), 2);
     }
 }
@@ -94,10 +92,7 @@ fn what_the_budget_does_not_decide_is_not_called_impossible() {
          pod four x3 group=g cpu=4
          pod three x2 group=g cpu=3";
     let mut world = World::parse("");
-    world.engine = tutti_engine::Engine::new(tutti_engine::Config {
-        branches_max: 3,
-        ..Default::default()
-    });
+    world.engine = tutti_engine::Engine::new(tutti_engine::Config { branches_max: 3, ..Default::default() });
     world.add(scenario);
     expect![[r#"
         group default/g (6) waits: no placement found within the search budget, though one may exist; best found: 5 of 6 members fit, short of 3 cpu; 0/2 nodes have room for one more: 2 too little cpu
@@ -326,39 +321,16 @@ fn a_failed_binding_frees_the_seat_and_is_tried_again_after_a_pause() {
         "node a cpu=1
          pod p cpu=1",
     );
-    let Decision::Place(placement) = world.engine.decide(world.now) else {
-        panic!("p fits")
-    };
-    let [seat] = &placement.seats[..] else {
-        panic!("one seat")
-    };
-    let failed = Event::BindFailed {
-        pod: seat.pod.clone(),
-        uid: seat.uid.clone(),
-    };
+    let Decision::Place(placement) = world.engine.decide(world.now) else { panic!("p fits") };
+    let [seat] = &placement.seats[..] else { panic!("one seat") };
+    let failed = Event::BindFailed { pod: seat.pod.clone(), uid: seat.uid.clone() };
     world.engine.apply(failed.clone(), Time(0));
-    assert_eq!(
-        world.engine.decide(Time(0)),
-        Decision::Idle {
-            wake_at: Some(Time(1000))
-        }
-    );
+    assert_eq!(world.engine.decide(Time(0)), Decision::Idle { wake_at: Some(Time(1000)) });
     assert_eq!(world.engine.decide(Time(1000)), Decision::Place(placement));
     world.engine.apply(failed.clone(), Time(1000));
-    assert_eq!(
-        world.engine.decide(Time(1000)),
-        Decision::Idle {
-            wake_at: Some(Time(3000))
-        }
-    );
+    assert_eq!(world.engine.decide(Time(1000)), Decision::Idle { wake_at: Some(Time(3000)) });
     world.engine.apply(failed, Time(2000));
-    assert_eq!(
-        world.engine.decide(Time(2000)),
-        Decision::Idle {
-            wake_at: Some(Time(3000))
-        },
-        "told twice"
-    );
+    assert_eq!(world.engine.decide(Time(2000)), Decision::Idle { wake_at: Some(Time(3000)) }, "told twice");
 }
 
 #[test]
@@ -371,9 +343,7 @@ fn an_older_picture_of_a_placed_pod_does_not_undo_the_decision() {
     assert!(matches!(world.engine.decide(world.now), Decision::Place(_)));
     let stale = world.pod("p");
     world.engine.apply(Event::PodSet(Box::new(stale)), world.now);
-    let Decision::Wait(waiting) = world.engine.decide(world.now) else {
-        panic!("q does not fit")
-    };
+    let Decision::Wait(waiting) = world.engine.decide(world.now) else { panic!("q does not fit") };
     assert_eq!(waiting.unit.object().name.as_ref(), "q");
 }
 

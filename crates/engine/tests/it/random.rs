@@ -76,14 +76,7 @@ pub(crate) fn wishes(dice: &mut Dice, odds: u64) -> String {
         write!(words, " apart:{}:app={}", key(dice), dice.roll(1, 2)).unwrap();
     }
     if dice.once_in(odds) {
-        write!(
-            words,
-            " even:{}:{}:app={}",
-            key(dice),
-            dice.roll(1, 2),
-            dice.roll(1, 2)
-        )
-        .unwrap();
+        write!(words, " even:{}:{}:app={}", key(dice), dice.roll(1, 2), dice.roll(1, 2)).unwrap();
         if dice.once_in(3) {
             write!(words, ":min={}", dice.roll(1, 3)).unwrap();
         }
@@ -104,20 +97,10 @@ pub(crate) fn instance_with_wishes(seed: u64) -> String {
     }
     for r in 0..dice.roll(0, 4) {
         let on = dice.roll(0, nodes - 1);
-        writeln!(
-            text,
-            "pod r{r} on=n{on} cpu={}{}",
-            dice.roll(0, 1),
-            wishes(&mut dice, 5)
-        )
-        .unwrap();
+        writeln!(text, "pod r{r} on=n{on} cpu={}{}", dice.roll(0, 1), wishes(&mut dice, 5)).unwrap();
     }
     let members = dice.roll(1, 7);
-    let minimum = if dice.once_in(2) {
-        members
-    } else {
-        dice.roll(1, members)
-    };
+    let minimum = if dice.once_in(2) { members } else { dice.roll(1, members) };
     writeln!(text, "group g gang={minimum}").unwrap();
     let shape = |dice: &mut Dice| format!("cpu={}{}", dice.roll(0, 3), wishes(dice, 3));
     let shapes: Vec<String> = (0..dice.roll(1, 3)).map(|_| shape(&mut dice)).collect();
@@ -141,11 +124,7 @@ pub(crate) fn instance(seed: u64) -> String {
         writeln!(text, "pod r{r} on=n{on} {}", requirements(&mut dice)).unwrap();
     }
     let members = dice.roll(1, 8);
-    let minimum = if dice.once_in(2) {
-        members
-    } else {
-        dice.roll(1, members)
-    };
+    let minimum = if dice.once_in(2) { members } else { dice.roll(1, members) };
     writeln!(text, "group g gang={minimum}").unwrap();
     let shapes: Vec<String> = (0..dice.roll(1, 4)).map(|_| requirements(&mut dice)).collect();
     for m in 0..members {

@@ -8,24 +8,15 @@ use tutti_model::scenario::Scenario;
 
 /// An engine that has seen the same cluster and sleeps on nothing.
 fn from_scratch(world: &World, groups: &[tutti_model::Group]) -> Vec<Decision> {
-    let mut fresh = World {
-        engine: Engine::new(Config::default()),
-        ..world.clone()
-    };
+    let mut fresh = World { engine: Engine::new(Config::default()), ..world.clone() };
     for node in &world.nodes {
-        fresh
-            .engine
-            .apply(Event::NodeSet(Box::new(node.clone())), world.now);
+        fresh.engine.apply(Event::NodeSet(Box::new(node.clone())), world.now);
     }
     for group in groups {
-        fresh
-            .engine
-            .apply(Event::GroupSet(Box::new(group.clone())), world.now);
+        fresh.engine.apply(Event::GroupSet(Box::new(group.clone())), world.now);
     }
     for pod in &world.pods {
-        fresh
-            .engine
-            .apply(Event::PodSet(Box::new(pod.clone())), world.now);
+        fresh.engine.apply(Event::PodSet(Box::new(pod.clone())), world.now);
     }
     fresh.settle()
 }
@@ -75,29 +66,15 @@ fn live_through(ask: impl Fn(&mut Dice) -> String) -> usize {
                 _ => {
                     let at = dice.roll(0, world.pods.len() as u64 - 1) as usize;
                     let mut pod = world.pods[at].clone();
-                    pod.phase = if dice.once_in(2) {
-                        Phase::Succeeded
-                    } else {
-                        Phase::Failed
-                    };
+                    pod.phase = if dice.once_in(2) { Phase::Succeeded } else { Phase::Failed };
                     world.set_pod(pod);
                 }
             }
-            placements += world
-                .settle()
-                .iter()
-                .filter(|d| matches!(d, Decision::Place(_)))
-                .count();
+            placements += world.settle().iter().filter(|d| matches!(d, Decision::Place(_))).count();
             let missed = from_scratch(&world, &groups);
-            let missed: Vec<Decision> = missed
-                .into_iter()
-                .filter(|decision| matches!(decision, Decision::Place(_)))
-                .collect();
-            assert!(
-                missed.is_empty(),
-                "seed {seed} step {step}: asleep but placeable:\n{}",
-                show(&missed)
-            );
+            let missed: Vec<Decision> =
+                missed.into_iter().filter(|decision| matches!(decision, Decision::Place(_))).collect();
+            assert!(missed.is_empty(), "seed {seed} step {step}: asleep but placeable:\n{}", show(&missed));
         }
     }
     placements
@@ -121,11 +98,7 @@ fn an_event_that_cannot_help_wakes_nobody() {
     world.remove_pod(&other);
     let old = world.pod("old");
     world.set_pod(old);
-    assert_eq!(
-        world.engine.attempts_count(),
-        1,
-        "only the first attempt was needed"
-    );
+    assert_eq!(world.engine.attempts_count(), 1, "only the first attempt was needed");
     world.add("node c cpu=64 gpu=2");
     assert!(matches!(world.settle()[..], [Decision::Place(_)]));
 }

@@ -1,0 +1,270 @@
+//! Decisions only: everything is known to the engine before the clock starts.
+
+use crate::fleet::{Ask, add_gang, ask, cluster, node, pod, running};
+use crate::report::Report;
+use anyhow::{Result, ensure};
+use std::time::{Duration, Instant};
+use tutti_engine::{Decision, Engine, Event};
+use tutti_model::{LabelSelector, PodSelector, PodTerm, SpreadConstraint, Text, Time};
+
+/// Runs all cases whose name contains `only`.
+pub(crate) fn run(sizes: &[u32], only: &str, seconds: f64, report: &mut Report) -> Result<()> {
+    let budget = Duration::from_secs_f64(seconds);
+    for &nodes in sizes {
+        let mut bench = Bench { nodes, only, budget, report };
+        bench.throughput("gang-1000", 3_000, gangs(nodes, 3, 1_000, |_, _| 1))?;
+        bench.throughput("gang-3", 9_000, gangs(nodes, 3_000, 3, |gang, _| gang % 10))?;
+        bench.throughput(
+            "gang-3-distinct",
+            9_000,
+            gangs(nodes, 3_000, 3, |gang, member| 3 * gang + member),
+        )?;
+        let pods = 10 * nodes.min(5_000);
+        bench.throughput("plain", pods, plain(nodes, pods, 10))?;
+        let few = pods.min(5_000);
+        bench.throughput("plain-distinct", few, plain(nodes, few, few))?;
+        bench.latency("mixed-5x64", 320, || mixed(nodes))?;
+        bench.latency("contested", 320, || contested(nodes))?;
+        bench.latency("anti-affinity-1000", 1_000.min(nodes), || wishing(nodes, Wish::Apart))?;
+        bench.latency("zone-spread-1000", 1_000, || wishing(nodes, Wish::Even))?;
+        bench.latency("refusal-64", 0, || refusal(nodes))?;
+        bench.steady()?;
+    }
+    if "load-100k".contains(only) {
+        load(report)?;
+    }
+    Ok(())
+}
+
+struct Bench<'a> {
+    nodes: u32,
+    only: &'a str,
+    budget: Duration,
+    report: &'a mut Report,
+}
+
+impl Bench<'_> {
+    /// Members placed per second of deciding.
+    fn throughput(&mut self, case: &str, members: u32, setup: impl FnOnce() -> Engine) -> Result<()> {
+        if !case.contains(self.only) {
+            return Ok(());
+        }
+        let (time, rounds) = self.repeat(case, members, setup)?;
+        let pods = f64::from(members) * f64::from(rounds);
+        self.report.figure(case, self.nodes, pods / time.as_secs_f64(), "pods/s");
+        Ok(())
+    }
+
+    /// Milliseconds for all decisions of a case.
+    fn latency(&mut self, case: &str, members: u32, setup: impl FnOnce() -> Engine) -> Result<()> {
+        if !case.contains(self.only) {
+            return Ok(());
+        }
+        let (time, rounds) = self.repeat(case, members, setup)?;
+        self.report.figure(case, self.nodes, time.as_secs_f64() * 1000.0 / f64::from(rounds), "ms");
+        Ok(())
+    }
+
+    /// Decides the same clone again and again; the first round checks that the right number is placed.
+    fn repeat(&self, case: &str, members: u32, setup: impl FnOnce() -> Engine) -> Result<(Duration, u32)> {
+        let base = setup();
+        let placed = decide_all(&mut base.clone());
+        ensure!(placed == members, "{case} at {} nodes placed {placed} of {members}", self.nodes);
+        let (mut time, mut rounds) = (Duration::ZERO, 0);
+        while time < self.budget {
+            let mut engine = base.clone();
+            let start = Instant::now();
+            decide_all(&mut engine);
+            time += start.elapsed();
+            rounds += 1;
+        }
+        Ok((time, rounds))
+    }
+
+    /// Place a pod, delete it, place the next: the cost of a change must not grow with the cluster.
+    fn steady(&mut self) -> Result<()> {
+        if !"steady".contains(self.only) {
+            return Ok(());
+        }
+        let mut engine = cluster(self.nodes, 6);
+        let start = Instant::now();
+        let mut rounds = 0_u32;
+        while start.elapsed() < self.budget {
+            let pod = pod(&format!("p{}", rounds % 100), ask(rounds % 10));
+            let key = pod.key.clone();
+            engine.apply(Event::PodSet(Box::new(pod)), Time(0));
+            ensure!(decide_all(&mut engine) == 1, "steady: a pod was not placed");
+            engine.apply(Event::PodGone(key), Time(0));
+            rounds += 1;
+        }
+        let micros = start.elapsed().as_secs_f64() * 1e6 / f64::from(rounds);
+        self.report.figure("steady", self.nodes, micros / 1000.0, "ms");
+        Ok(())
+    }
+}
+
+/// Decides until nothing is left; tells how many members got a seat.
+fn decide_all(engine: &mut Engine) -> u32 {
+    let mut placed = 0;
+    loop {
+        match engine.decide(Time(0)) {
+            Decision::Place(placement) => placed += placement.seats.len() as u32,
+            Decision::Wait(_) => {}
+            Decision::Idle { .. } => return placed,
+        }
+    }
+}
+
+fn gangs(nodes: u32, gangs: u32, size: u32, shape: impl Fn(u32, u32) -> u32) -> impl FnOnce() -> Engine {
+    move || {
+        let mut engine = cluster(nodes, 6);
+        for gang in 0..gangs {
+            let member = |member| pod(&format!("g{gang}-{member}"), ask(shape(gang, member)));
+            add_gang(&mut engine, &format!("g{gang}"), (0..size).map(member));
+        }
+        engine
+    }
+}
+
+fn plain(nodes: u32, pods: u32, shapes: u32) -> impl FnOnce() -> Engine {
+    move || {
+        let mut engine = cluster(nodes, 6);
+        for number in 0..pods {
+            let pod = pod(&format!("p{number}"), ask(number % shapes));
+            engine.apply(Event::PodSet(Box::new(pod)), Time(0));
+        }
+        engine
+    }
+}
+
+const SHAPES: [(i64, i64, i64); 5] = [(4, 16, 1), (8, 32, 1), (16, 32, 2), (8, 96, 1), (24, 64, 4)];
+
+/// 5 shapes × 64 members, in an order that mixes the shapes.
+fn mixed_members() -> Vec<tutti_model::Pod> {
+    let asks = SHAPES.map(|(cpu, memory, gpu)| Ask { cpu: cpu * 1000, memory: memory << 30, gpu });
+    let member = |index: usize| {
+        let shape = (index * 7 + index / 5) % 5;
+        pod(&format!("m{shape}-{index:03}"), asks[shape])
+    };
+    (0..320).map(member).collect()
+}
+
+/// The gang on 6 kinds of nodes of which 70 % are in use.
+fn mixed(nodes: u32) -> Engine {
+    let mut engine = cluster(nodes, 6);
+    for number in (0..nodes).filter(|number| number % 10 < 7) {
+        let busy = running(&format!("busy-{number}"), number, Ask { cpu: 1000, memory: 1 << 30, gpu: 8 });
+        engine.apply(Event::PodSet(Box::new(busy)), Time(0));
+    }
+    add_gang(&mut engine, "mixed", mixed_members());
+    engine
+}
+
+/// The gang where all nodes together have 103 % of what it asks for, and it fits: nodes are filled with its members
+/// one after another, and what that leaves of a node is taken by somebody else, but for 3 % of what members use.
+fn contested(nodes: u32) -> Engine {
+    let mut engine = cluster(nodes, 6);
+    let names = ["cpu", "memory", "nvidia.com/gpu"];
+    let (mut gpus_used, mut gpus_free) = (0, 0);
+    let mut members = mixed_members().into_iter().peekable();
+    for number in 0..nodes {
+        let allocatable = node(number, 6).allocatable;
+        let mut used = [0_i64; 3];
+        let fits = |used: &[i64; 3], pod: &tutti_model::Pod| {
+            (0..3).all(|r| used[r] + pod.requests.get(names[r]) <= allocatable.get(names[r]))
+        };
+        while let Some(member) = members.next_if(|pod| fits(&used, pod)) {
+            for (used, name) in used.iter_mut().zip(names) {
+                *used += member.requests.get(name);
+            }
+        }
+        let taken: Vec<i64> =
+            (0..3).map(|r| (allocatable.get(names[r]) - used[r] * 103 / 100).max(0)).collect();
+        // A GPU is not divisible: every 33 that are used leave one more free, where there is one.
+        gpus_used += used[2];
+        let slack = (gpus_used / 33 - gpus_free).clamp(0, allocatable.get(names[2]) - used[2]);
+        gpus_free += slack;
+        let gpu = allocatable.get(names[2]) - used[2] - slack;
+        let busy = running(&format!("busy-{number}"), number, Ask { cpu: taken[0], memory: taken[1], gpu });
+        engine.apply(Event::PodSet(Box::new(busy)), Time(0));
+    }
+    add_gang(&mut engine, "contested", mixed_members());
+    engine
+}
+
+#[derive(Clone, Copy)]
+enum Wish {
+    Apart,
+    Even,
+}
+
+/// 1,000 identical members that keep apart by host, or spread over zones.
+fn wishing(nodes: u32, wish: Wish) -> Engine {
+    let mut engine = cluster(nodes, 6);
+    let size = match wish {
+        Wish::Apart => 1_000.min(nodes),
+        Wish::Even => 1_000,
+    };
+    let selector = LabelSelector::of_labels([("app", "w")]);
+    let members = (0..size).map(|member| {
+        let mut pod = pod(&format!("w-{member}"), ask(1));
+        pod.labels = [("app", "w")].into_iter().collect();
+        match wish {
+            Wish::Apart => pod.inter_pod.anti_affinity.push(PodTerm {
+                pods: PodSelector::in_namespace(&pod.key.namespace, Some(selector.clone())),
+                topology_key: Text::from("kubernetes.io/hostname"),
+            }),
+            Wish::Even => pod.inter_pod.spread.push(SpreadConstraint {
+                max_skew: std::num::NonZeroU32::MIN,
+                topology_key: Text::from("topology.kubernetes.io/zone"),
+                labels: Some(selector.clone()),
+                min_domains: None,
+                honors_affinity: true,
+                honors_taints: false,
+            }),
+        }
+        pod
+    });
+    let members: Vec<_> = members.collect();
+    add_gang(&mut engine, "wishing", members);
+    engine
+}
+
+/// 64 GPUs are asked for and 47 are left.
+fn refusal(nodes: u32) -> Engine {
+    let mut engine = cluster(nodes, 6);
+    for number in 0..nodes {
+        let gpu = if number < 47 { 7 } else { 8 };
+        let busy = running(&format!("busy-{number}"), number, Ask { cpu: 1000, memory: 1 << 30, gpu });
+        engine.apply(Event::PodSet(Box::new(busy)), Time(0));
+    }
+    let member = |member| pod(&format!("r-{member}"), Ask { cpu: 1000, memory: 1 << 30, gpu: 1 });
+    add_gang(&mut engine, "refused", (0..64).map(member));
+    engine
+}
+
+/// 100,000 nodes and a million running pods, told one by one.
+fn load(report: &mut Report) -> Result<()> {
+    let before = resident_mib()?;
+    let start = Instant::now();
+    let mut engine = Engine::new(tutti_engine::Config::default());
+    for number in 0..100_000 {
+        engine.apply(Event::NodeSet(Box::new(node(number, 6))), Time(0));
+    }
+    for number in 0..1_000_000 {
+        let pod = running(&format!("pod-{number:07}"), number % 100_000, ask(number % 50));
+        engine.apply(Event::PodSet(Box::new(pod)), Time(0));
+    }
+    report.figure("load-100k", 100_000, start.elapsed().as_secs_f64(), "s");
+    report.figure("load-100k-memory", 100_000, resident_mib()? - before, "MiB");
+    drop(engine);
+    Ok(())
+}
+
+/// Memory that this process holds, as the kernel counts it.
+fn resident_mib() -> Result<f64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib: f64 = line.and_then(|l| l.trim().split(' ').next()).unwrap_or("0").parse()?;
+    Ok(kib / 1024.0)
+}
