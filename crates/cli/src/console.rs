@@ -1,6 +1,6 @@
 //! What people read: lines on standard output, with colours where they can be seen.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{IsTerminal, Write as _};
 
 /// Standard output. A reader who went away (`tutti up | head`) is no reason to end a cluster, so errors of
 /// writing are passed over.
@@ -35,12 +35,10 @@ impl Style {
 }
 
 impl Console {
-    /// Colours only on a terminal that can show them, and only if the user did not decline (no-color.org).
+    /// Colours where they can be seen.
     pub(crate) fn new() -> Self {
-        let declined = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
         Self {
-            colours: std::io::stdout().is_terminal() && !declined && !dumb,
+            colours: colours_for(&std::io::stdout()),
             silent: false,
         }
     }
@@ -72,6 +70,13 @@ impl Console {
             text.to_owned()
         }
     }
+}
+
+/// Colours only on a terminal that can show them, and only if the user did not decline (no-color.org).
+pub(crate) fn colours_for(stream: &impl IsTerminal) -> bool {
+    let declined = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+    stream.is_terminal() && !declined && !dumb
 }
 
 /// Prints one line on standard error.

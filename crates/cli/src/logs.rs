@@ -1,5 +1,6 @@
 //! Logs go to standard error, so that standard output stays readable.
 
+use crate::console;
 use clap::{ArgAction, Args, ValueEnum};
 use tracing_subscriber::EnvFilter;
 
@@ -60,7 +61,8 @@ pub(crate) fn init(args: &LogArgs) {
     let filter = EnvFilter::try_new(args.filter()).unwrap_or_else(|_| EnvFilter::new("warn"));
     let logs = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr);
+        .with_writer(std::io::stderr)
+        .with_ansi(console::colours_for(&std::io::stderr()));
     let _ = match args.log_format {
         Format::Text => logs.try_init(),
         Format::Json => logs.json().try_init(),

@@ -126,6 +126,11 @@ impl Cluster {
         tasks.spawn(until(shutdown.clone(), server::run_janitor(server.clone())));
         let kubelets = in_process.clone();
         tasks.spawn(async move { kubelet::run(kubelets, options.kubelets, ended(shutdown)).await });
+        tracing::info!(
+            url = url_of(address),
+            nodes = options.nodes,
+            "embedded cluster is up"
+        );
         Ok(Self {
             address,
             kubeconfig,

@@ -99,10 +99,20 @@ pub async fn serve(
     listener: TcpListener,
     tls: Arc<ServerConfig>,
     router: Router,
+    shutdown: watch::Receiver<bool>,
+) {
+    serve_at_most(CONNECTIONS_MAX, listener, tls, router, shutdown).await;
+}
+
+async fn serve_at_most(
+    connections_max: usize,
+    listener: TcpListener,
+    tls: Arc<ServerConfig>,
+    router: Router,
     mut shutdown: watch::Receiver<bool>,
 ) {
     let acceptor = TlsAcceptor::from(tls);
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let places = Arc::new(Semaphore::new(connections_max));
     let mut connections = JoinSet::new();
     loop {
         // A place first: a connection that nobody can serve had better not be accepted.
@@ -225,6 +235,10 @@ mod tests {
     }
 
     async fn serve_hello() -> Served {
+        serve_hello_at_most(CONNECTIONS_MAX).await
+    }
+
+    async fn serve_hello_at_most(connections_max: usize) -> Served {
         let identities = Identities::generate(LOOPBACK, jiff::Timestamp::now()).unwrap();
         let listener = bind(LOOPBACK, Port::Exactly(0)).await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -240,7 +254,13 @@ mod tests {
         let router = Router::new()
             .route("/hello", get(async || "hello"))
             .route("/forever", get(forever));
-        let task = tokio::spawn(serve(listener, identities.server.clone(), router, shutdown));
+        let task = tokio::spawn(serve_at_most(
+            connections_max,
+            listener,
+            identities.server.clone(),
+            router,
+            shutdown,
+        ));
         Served {
             identities,
             address,
@@ -374,6 +394,19 @@ mod tests {
             TcpStream::connect(served.address).await.is_err(),
             "the port is free again"
         );
+    }
+
+    #[tokio::test]
+    async fn connections_beyond_the_limit_wait_their_turn() {
+        let served = serve_hello_at_most(1).await;
+        let own = &served.identities;
+        let first = served.connect(own, Some(own), b"http/1.1").await.unwrap();
+        let mut second = std::pin::pin!(served.connect(own, Some(own), b"http/1.1"));
+        let early = tokio::time::timeout(Duration::from_millis(200), second.as_mut()).await;
+        assert!(early.is_err(), "the only place is taken");
+        drop(first);
+        let answer = Served::ask(second.await).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
 
     #[tokio::test]

@@ -5,5 +5,6 @@
 
 mod demo;
 mod gangs;
+mod kubectl;
 mod process;
 mod up;

@@ -100,7 +100,7 @@ impl History {
                 object["metadata"]["deletionGracePeriodSeconds"] = json!(30);
             }),
             Op::Touch(pod) => self.change(pod, |object| {
-                object["metadata"]["labels"]["touched"] = json!("yes")
+                object["metadata"]["labels"]["touched"] = json!("yes");
             }),
             Op::Pass { millis } => world.pass_and_settle(millis.into()),
             Op::Relist => {

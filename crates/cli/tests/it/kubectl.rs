@@ -1,0 +1,146 @@
+//! The real kubectl against `tutti up`. Where no kubectl is installed there is nothing to test, and it says so.
+
+use crate::process::{Folder, Running, tutti};
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+struct World {
+    folder: Folder,
+    _process: Running,
+}
+
+impl World {
+    /// Nothing if there is no kubectl.
+    fn up(arguments: &[&str]) -> Option<Self> {
+        let found = Command::new("kubectl")
+            .args(["version", "--client"])
+            .stdout(Stdio::null())
+            .status();
+        if !found.is_ok_and(|status| status.success()) {
+            eprintln!("not tested: kubectl is not installed");
+            return None;
+        }
+        let folder = Folder::new();
+        let file = folder.file("kubeconfig");
+        let arguments = [&["up", "--port", "0", "--kubeconfig", &file], arguments].concat();
+        let mut process = Running::start(tutti(&arguments));
+        process.wait_for_line("Ctrl-C");
+        Some(Self {
+            folder,
+            _process: process,
+        })
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("kubectl");
+        command
+            .args([
+                "--kubeconfig",
+                &self.folder.file("kubeconfig"),
+                "--cache-dir",
+                &self.folder.file("cache"),
+            ])
+            .args(arguments)
+            .env_remove("KUBECONFIG")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    fn ask(&self, arguments: &[&str], input: &str) -> Output {
+        let mut child = self.command(arguments).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        child.wait_with_output().unwrap()
+    }
+
+    /// What kubectl prints; it must succeed.
+    fn kubectl(&self, arguments: &[&str]) -> String {
+        let output = self.ask(arguments, "");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success(),
+            "kubectl {}: {errors}",
+            arguments.join(" ")
+        );
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Asks until the answer has these words in it.
+    fn wait_for(&self, arguments: &[&str], words: &str) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let said = self.kubectl(arguments);
+            if said.contains(words) {
+                return said;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "kubectl {} never says {words:?}: {said}",
+                arguments.join(" ")
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+fn example(name: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../examples")
+        .join(name);
+    path.display().to_string()
+}
+
+#[test]
+fn kubectl_sees_none_of_a_gang_and_then_all_of_it() {
+    let Some(world) = World::up(&["--nodes", "3", "--gpus", "2"]) else {
+        return;
+    };
+    let nodes = world.kubectl(&["get", "nodes"]);
+    assert_eq!(nodes.matches(" Ready ").count(), 3, "{nodes}");
+
+    let gang = example("gang-8.yaml");
+    let created = world.kubectl(&["apply", "-f", &gang]);
+    assert_eq!(created.matches("created").count(), 9, "{created}");
+    world.wait_for(&["describe", "podgroup", "gang-8"], "6 of 8 members fit");
+    let listed = world.kubectl(&["get", "podgroups,pods"]);
+    assert_eq!(listed.matches("Pending").count(), 8, "{listed}");
+    assert!(listed.contains("Unschedulable"), "{listed}");
+
+    let node = r#"{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "late"},
+        "status": {"capacity": {"cpu": "8", "memory": "32Gi", "nvidia.com/gpu": "2"}}}"#;
+    assert!(world.ask(&["create", "-f", "-"], node).status.success());
+    world.kubectl(&["wait", "--for=condition=Ready", "pods", "--all", "--timeout=30s"]);
+    let listed = world.kubectl(&["get", "podgroups,pods", "-o", "wide"]);
+    assert_eq!(listed.matches("Running").count(), 8, "{listed}");
+    let described = world.kubectl(&["describe", "pod", "gang-8-0"]);
+    assert!(described.contains("Scheduled"), "{described}");
+
+    let deleted = world.kubectl(&["delete", "-f", &gang]);
+    assert_eq!(deleted.matches("deleted").count(), 9, "{deleted}");
+    assert_eq!(world.kubectl(&["get", "podgroups,pods", "-o", "name"]), "");
+}
+
+#[test]
+fn every_example_can_be_applied_and_runs() {
+    let Some(world) = World::up(&["--nodes", "3", "--gpus", "8"]) else {
+        return;
+    };
+    for name in [
+        "gang-4.yaml",
+        "gang-8.yaml",
+        "gang-8-v1alpha2.yaml",
+        "mixed-nodes.yaml",
+        "mixed-gang.yaml",
+    ] {
+        world.kubectl(&["apply", "-f", &example(name)]);
+    }
+    world.kubectl(&["wait", "--for=condition=Ready", "nodes", "--all", "--timeout=30s"]);
+    world.kubectl(&["wait", "--for=condition=Ready", "pods", "--all", "--timeout=30s"]);
+    let groups = world.kubectl(&["get", "podgroups"]);
+    assert_eq!(groups.matches("Scheduled").count(), 4, "{groups}");
+}
