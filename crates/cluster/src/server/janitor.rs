@@ -1,14 +1,16 @@
 //! The controllers without which objects would stay for ever: dependents go when all their owners are gone,
-//! and a terminating namespace goes when it is empty.
+//! a terminating namespace goes when it is empty, and events go when they are old.
 //!
 //! [`Janitor::step`] does what is due now and touches no clock of its own, so a simulator can call it; in a
 //! live cluster [`run_janitor`] calls it whenever something was written.
 
 use super::delete::DeleteOptions;
+use super::expiry::Expiry;
 use super::path::Target;
 use super::{ApiServer, metadata, rules};
 use crate::registry::ResourceId;
 use crate::store::{Change, Commit, Event, EventKind, Guard, Key, Object, Range};
+use jiff::Timestamp;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,6 +18,12 @@ use std::time::Duration;
 
 /// Events that are read at a time.
 const BATCH_MAX: usize = 1024;
+
+/// Objects that are dropped in one step because they are old.
+const EXPIRED_MAX: usize = 1024;
+
+/// Longest time without a step: objects grow old without any write.
+const IDLE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Objects of one namespace that are deleted in one step.
 const SWEEP_MAX: usize = 1024;
@@ -38,6 +46,7 @@ pub struct Janitor {
     /// Objects whose owners have to be looked at.
     suspects: BTreeSet<Place>,
     terminating: BTreeSet<Key>,
+    expiry: Expiry,
 }
 
 /// Runs a janitor until the task is dropped.
@@ -55,7 +64,12 @@ pub async fn run_janitor(server: Arc<ApiServer>) {
             tokio::task::yield_now().await;
         }
         tokio::time::sleep(STEP_INTERVAL).await;
-        if !more && changed.changed().await.is_err() {
+        if !more
+            && matches!(
+                tokio::time::timeout(IDLE_INTERVAL, changed.changed()).await,
+                Ok(Err(_))
+            )
+        {
             return;
         }
     }
@@ -64,9 +78,10 @@ pub async fn run_janitor(server: Arc<ApiServer>) {
 impl Janitor {
     /// Looks at what was written since the last step and deletes what is due. True if there is more to do.
     pub fn step(&mut self, server: &ApiServer) -> bool {
+        let now = server.store.environment().now();
         let mut more = false;
         for id in ResourceId::all() {
-            more |= self.catch_up(server, id);
+            more |= self.catch_up(server, id, now);
         }
         for (id, key) in std::mem::take(&mut self.suspects) {
             if let Some(object) = server.store.get(id, &key)
@@ -79,11 +94,22 @@ impl Janitor {
         for key in self.terminating.clone() {
             more |= self.sweep_namespace(server, &key);
         }
-        more
+        more | self.drop_expired(server, now)
+    }
+
+    /// Drops what is old. True if there may be more.
+    fn drop_expired(&mut self, server: &ApiServer, now: Timestamp) -> bool {
+        for _ in 0..EXPIRED_MAX {
+            match self.expiry.next_expired(&server.store, now) {
+                Some(object) => delete(server, &object),
+                None => return false,
+            }
+        }
+        true
     }
 
     /// Takes in the events of one resource. True if there are more.
-    fn catch_up(&mut self, server: &ApiServer, id: ResourceId) -> bool {
+    fn catch_up(&mut self, server: &ApiServer, id: ResourceId, now: Timestamp) -> bool {
         let known = self
             .seen
             .get(&id)
@@ -92,19 +118,19 @@ impl Janitor {
             // The first step, or one that came so late that events were lost: start from the present state.
             let page = server.store.list(id, Range::default());
             for object in &page.objects {
-                self.observe(object);
+                self.observe(object, now);
             }
             self.seen.insert(id, page.revision);
             return false;
         };
         for event in &batch.events {
-            self.note(event);
+            self.note(event, now);
         }
         self.seen.insert(id, batch.revision);
         batch.events.len() == BATCH_MAX
     }
 
-    fn note(&mut self, event: &Event) {
+    fn note(&mut self, event: &Event, now: Timestamp) {
         let object = &event.object;
         let place = || (object.id(), object.key().clone());
         if let Some(previous) = &event.previous {
@@ -124,11 +150,12 @@ impl Janitor {
                 self.suspects.extend(places.iter().cloned());
             }
         } else {
-            self.observe(object);
+            self.observe(object, now);
         }
     }
 
-    fn observe(&mut self, object: &Object) {
+    fn observe(&mut self, object: &Object, now: Timestamp) {
+        self.expiry.observe(object, now);
         let place = (object.id(), object.key().clone());
         let mut owned = false;
         for uid in owner_uids(object.value()) {

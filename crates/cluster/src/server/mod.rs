@@ -10,6 +10,7 @@ mod body;
 mod create;
 mod delete;
 mod endpoints;
+mod expiry;
 mod janitor;
 mod list;
 mod metadata;

@@ -114,3 +114,8 @@ pub(super) fn removed_by_janitor(resource: &Resource) -> bool {
 pub(super) fn returns_deleted_object(resource: &Resource) -> bool {
     is_pod(resource)
 }
+
+/// True if objects are news that are dropped some time after their last change.
+pub(super) fn expires(resource: &Resource) -> bool {
+    matches!(resource.group, "" | "events.k8s.io") && resource.kind == "Event"
+}

@@ -202,7 +202,11 @@ impl Store {
         let table = state.table(id);
         // Of all events of a key since then, the first one tells what was before.
         let mut before: BTreeMap<&Key, Option<&Arc<Object>>> = BTreeMap::new();
-        for event in table.log.after(revision)? {
+        for event in table
+            .log
+            .after(revision)?
+            .filter(|event| range.contains(event.object.key()))
+        {
             before
                 .entry(event.object.key())
                 .or_insert(event.previous.as_ref());
@@ -218,10 +222,7 @@ impl Store {
             .range(range)
             .filter(|(key, _)| !before.contains_key(key))
             .map(|(_, o)| o);
-        let undone = before
-            .iter()
-            .filter(|(key, _)| range.contains(key))
-            .filter_map(|(_, object)| *object);
+        let undone = before.values().filter_map(|object| *object);
         Ok(page(merge_by_key(untouched, undone), range.limit, revision))
     }
 
@@ -394,5 +395,7 @@ fn merge_by_key<'a>(
     })
 }
 
+#[cfg(test)]
+mod model_tests;
 #[cfg(test)]
 mod tests;

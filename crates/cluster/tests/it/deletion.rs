@@ -344,3 +344,60 @@ async fn the_janitor_runs_by_itself() {
     assert!(crate::harness::names(&cluster.get("/api/v1/pods").await.expect(200)).is_empty());
     janitor.abort();
 }
+
+/// A clock that a test turns.
+struct TurnedClock(std::sync::Mutex<jiff::Timestamp>);
+
+impl tutti_cluster::store::Environment for TurnedClock {
+    fn now(&self) -> jiff::Timestamp {
+        *self.0.lock().unwrap()
+    }
+
+    fn uid(&self) -> String {
+        tutti_cluster::store::SystemEnvironment.uid()
+    }
+
+    fn random(&self) -> u64 {
+        tutti_cluster::store::SystemEnvironment.random()
+    }
+}
+
+#[tokio::test]
+async fn events_go_an_hour_after_their_last_change() {
+    let clock = std::sync::Arc::new(TurnedClock(std::sync::Mutex::new(jiff::Timestamp::UNIX_EPOCH)));
+    let cluster = Cluster::with(tutti_cluster::server::Options {
+        environment: clock.clone(),
+        ..Default::default()
+    });
+    let mut janitor = Janitor::default();
+    let events = "/api/v1/namespaces/default/events";
+    for name in ["quiet", "repeated"] {
+        let event = json!({
+            "metadata": {"name": name}, "reason": "Test", "type": "Normal", "count": 1,
+            "involvedObject": {"kind": "Pod", "namespace": "default", "name": "p"},
+        });
+        cluster.post(events, event).await.expect(201);
+    }
+    let mut pass_minutes = |minutes: i64| {
+        *clock.0.lock().unwrap() += jiff::SignedDuration::from_mins(minutes);
+        cluster.tidy(&mut janitor);
+    };
+    pass_minutes(0);
+    pass_minutes(50);
+    cluster
+        .patch(&format!("{events}/repeated"), "merge", json!({"count": 2}))
+        .await
+        .expect(200);
+    pass_minutes(9);
+    assert_eq!(
+        crate::harness::names(&cluster.get(events).await.expect(200)).len(),
+        2
+    );
+    pass_minutes(2);
+    assert_eq!(
+        crate::harness::names(&cluster.get(events).await.expect(200)),
+        ["repeated"]
+    );
+    pass_minutes(60);
+    assert!(crate::harness::names(&cluster.get(events).await.expect(200)).is_empty());
+}
