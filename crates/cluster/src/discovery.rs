@@ -4,16 +4,7 @@ use crate::registry::{RESOURCES, Resource, StatusRule, Subresource, api_version}
 use serde_json::{Value, json};
 
 /// Verbs of an ordinary resource.
-const VERBS: &[&str] = &[
-    "create",
-    "delete",
-    "deletecollection",
-    "get",
-    "list",
-    "patch",
-    "update",
-    "watch",
-];
+const VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
 /// Groups in the order of the registry, the core group (`""`) included.
 fn groups() -> Vec<&'static str> {
@@ -29,11 +20,7 @@ fn groups() -> Vec<&'static str> {
 /// Versions of a group, most preferred first: stable before beta before alpha.
 fn versions(group: &str) -> Vec<&'static str> {
     let mut versions = Vec::new();
-    for version in RESOURCES
-        .iter()
-        .filter(|r| r.group == group)
-        .flat_map(|r| r.versions)
-    {
+    for version in RESOURCES.iter().filter(|r| r.group == group).flat_map(|r| r.versions) {
         if !versions.contains(version) {
             versions.push(*version);
         }
@@ -43,9 +30,7 @@ fn versions(group: &str) -> Vec<&'static str> {
 }
 
 fn served<'a>(group: &'a str, version: &'a str) -> impl Iterator<Item = &'static Resource> + 'a {
-    RESOURCES
-        .iter()
-        .filter(move |r| r.group == group && r.versions.contains(&version))
+    RESOURCES.iter().filter(move |r| r.group == group && r.versions.contains(&version))
 }
 
 /// A subresource as discovery describes it: path part, group, version and kind of the body, verbs.
@@ -69,10 +54,7 @@ fn subresources(resource: &Resource, version: &str) -> Vec<SubresourceEntry> {
         .subresources
         .iter()
         .map(|subresource| match subresource {
-            Subresource::Binding => SubresourceEntry {
-                kind: "Binding",
-                ..own("binding", &["create"])
-            },
+            Subresource::Binding => SubresourceEntry { kind: "Binding", ..own("binding", &["create"]) },
             Subresource::Eviction => SubresourceEntry {
                 name: "eviction",
                 group: "policy",
@@ -100,11 +82,7 @@ pub fn core_versions() -> Value {
 
 /// Body of `GET /apis`, not aggregated.
 pub fn group_list() -> Value {
-    let groups: Vec<Value> = groups()
-        .into_iter()
-        .filter(|g| !g.is_empty())
-        .map(group_entry)
-        .collect();
+    let groups: Vec<Value> = groups().into_iter().filter(|g| !g.is_empty()).map(group_entry).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
@@ -169,10 +147,8 @@ pub fn aggregated(core: bool, discovery_version: &str) -> Value {
         .into_iter()
         .filter(|group| group.is_empty() == core)
         .map(|group| {
-            let versions: Vec<Value> = versions(group)
-                .into_iter()
-                .map(|version| aggregated_version(group, version))
-                .collect();
+            let versions: Vec<Value> =
+                versions(group).into_iter().map(|version| aggregated_version(group, version)).collect();
             let metadata = if core { json!({}) } else { json!({"name": group}) };
             json!({"metadata": metadata, "versions": versions})
         })
@@ -205,10 +181,7 @@ fn aggregated_version(group: &str, version: &str) -> Value {
                 "singularResource": resource.singular,
                 "verbs": VERBS,
             });
-            for (key, list) in [
-                ("shortNames", resource.short_names),
-                ("categories", resource.categories),
-            ] {
+            for (key, list) in [("shortNames", resource.short_names), ("categories", resource.categories)] {
                 if !list.is_empty() {
                     entry[key] = json!(list);
                 }
@@ -230,12 +203,8 @@ mod tests {
     fn stable_versions_are_preferred() {
         let group = group("scheduling.k8s.io").unwrap();
         assert_eq!(group["preferredVersion"]["version"], "v1");
-        let versions: Vec<&str> = group["versions"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|v| v["version"].as_str().unwrap())
-            .collect();
+        let versions: Vec<&str> =
+            group["versions"].as_array().unwrap().iter().map(|v| v["version"].as_str().unwrap()).collect();
         assert_eq!(versions.first(), Some(&"v1"));
         assert!(
             versions.iter().position(|v| *v == "v1beta1") < versions.iter().position(|v| *v == "v1alpha2")
@@ -247,10 +216,7 @@ mod tests {
         for group in groups() {
             let document = aggregated(group.is_empty(), "v2");
             let items = document["items"].as_array().unwrap();
-            let item = items
-                .iter()
-                .find(|i| group.is_empty() || i["metadata"]["name"] == group)
-                .unwrap();
+            let item = items.iter().find(|i| group.is_empty() || i["metadata"]["name"] == group).unwrap();
             for version in item["versions"].as_array().unwrap() {
                 let plain = resource_list(group, version["version"].as_str().unwrap()).unwrap();
                 let plain = plain["resources"].as_array().unwrap();

@@ -83,12 +83,7 @@ pub struct Details {
 impl ApiError {
     /// An error without details.
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            reason,
-            message: message.into(),
-            details: None,
-        }
+        Self { code, reason, message: message.into(), details: None }
     }
 
     /// 400
@@ -98,31 +93,19 @@ impl ApiError {
 
     /// 404 for an object.
     pub fn not_found(resource: &Resource, name: &str) -> Self {
-        Self::new(
-            404,
-            "NotFound",
-            format!("{} {name:?} not found", qualified(resource)),
-        )
-        .about(resource, name)
+        Self::new(404, "NotFound", format!("{} {name:?} not found", qualified(resource)))
+            .about(resource, name)
     }
 
     /// 404 for a path.
     pub fn no_such_path() -> Self {
-        Self::new(
-            404,
-            "NotFound",
-            "the server could not find the requested resource",
-        )
+        Self::new(404, "NotFound", "the server could not find the requested resource")
     }
 
     /// 409 on create.
     pub fn already_exists(resource: &Resource, name: &str) -> Self {
-        Self::new(
-            409,
-            "AlreadyExists",
-            format!("{} {name:?} already exists", qualified(resource)),
-        )
-        .about(resource, name)
+        Self::new(409, "AlreadyExists", format!("{} {name:?} already exists", qualified(resource)))
+            .about(resource, name)
     }
 
     /// 409 on a write that does not apply to the stored object; `why` says what to do about it.
@@ -130,35 +113,21 @@ impl ApiError {
         Self::new(
             409,
             "Conflict",
-            format!(
-                "Operation cannot be fulfilled on {} {name:?}: {why}",
-                qualified(resource)
-            ),
+            format!("Operation cannot be fulfilled on {} {name:?}: {why}", qualified(resource)),
         )
         .about(resource, name)
     }
 
     /// 403
     pub fn forbidden(resource: &Resource, name: &str, why: &str) -> Self {
-        Self::new(
-            403,
-            "Forbidden",
-            format!("{} {name:?} is forbidden: {why}", qualified(resource)),
-        )
-        .about(resource, name)
+        Self::new(403, "Forbidden", format!("{} {name:?} is forbidden: {why}", qualified(resource)))
+            .about(resource, name)
     }
 
     /// 422 with the fields at fault; the message lists them all.
     pub fn invalid(resource: &Resource, name: &str, causes: Vec<Cause>) -> Self {
-        let list: Vec<String> = causes
-            .iter()
-            .map(|c| format!("{}: {}", c.field, c.message))
-            .collect();
-        let list = if list.len() == 1 {
-            list.concat()
-        } else {
-            format!("[{}]", list.join(", "))
-        };
+        let list: Vec<String> = causes.iter().map(|c| format!("{}: {}", c.field, c.message)).collect();
+        let list = if list.len() == 1 { list.concat() } else { format!("[{}]", list.join(", ")) };
         let kind = if resource.group.is_empty() {
             resource.kind.to_owned()
         } else {

@@ -196,18 +196,12 @@ impl ResourceId {
 
 /// The resource with this group and plural name, if it is served in this version.
 pub fn find(group: &str, version: &str, plural: &str) -> Option<&'static Resource> {
-    RESOURCES
-        .iter()
-        .find(|r| r.group == group && r.plural == plural && r.versions.contains(&version))
+    RESOURCES.iter().find(|r| r.group == group && r.plural == plural && r.versions.contains(&version))
 }
 
 /// `v1` or `group/v1`, as `apiVersion` spells it.
 pub fn api_version(group: &str, version: &str) -> String {
-    if group.is_empty() {
-        version.to_owned()
-    } else {
-        format!("{group}/{version}")
-    }
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }
 
 #[cfg(test)]
@@ -217,21 +211,13 @@ mod tests {
     #[test]
     fn every_hub_is_served() {
         for r in RESOURCES {
-            assert!(
-                r.versions.contains(&r.hub),
-                "{} stores {} but does not serve it",
-                r.kind,
-                r.hub
-            );
+            assert!(r.versions.contains(&r.hub), "{} stores {} but does not serve it", r.kind, r.hub);
         }
     }
 
     #[test]
     fn a_resource_is_found_only_in_its_versions() {
-        assert_eq!(
-            find("scheduling.k8s.io", "v1alpha2", "podgroups").map(|r| r.kind),
-            Some("PodGroup")
-        );
+        assert_eq!(find("scheduling.k8s.io", "v1alpha2", "podgroups").map(|r| r.kind), Some("PodGroup"));
         assert!(find("scheduling.k8s.io", "v1", "podgroups").is_none());
         assert!(find("", "v1", "podgroups").is_none());
     }

@@ -100,11 +100,7 @@ struct Parser<'a> {
 
 impl<'a> Parser<'a> {
     fn peek(&self) -> Token<'a> {
-        Parser {
-            text: self.text,
-            at: self.at,
-        }
-        .next()
+        Parser { text: self.text, at: self.at }.next()
     }
 
     fn next(&mut self) -> Token<'a> {
@@ -142,35 +138,21 @@ impl<'a> Parser<'a> {
             Token::End | Token::Comma => Ok(Requirement::Exists(key)),
             Token::Equals => {
                 self.next();
-                Ok(Requirement::In {
-                    key,
-                    values: vec![self.value()?],
-                })
+                Ok(Requirement::In { key, values: vec![self.value()?] })
             }
             Token::NotEquals => {
                 self.next();
-                Ok(Requirement::NotIn {
-                    key,
-                    values: vec![self.value()?],
-                })
+                Ok(Requirement::NotIn { key, values: vec![self.value()?] })
             }
             Token::Word("in") => {
                 self.next();
-                Ok(Requirement::In {
-                    key,
-                    values: self.values()?,
-                })
+                Ok(Requirement::In { key, values: self.values()? })
             }
             Token::Word("notin") => {
                 self.next();
-                Ok(Requirement::NotIn {
-                    key,
-                    values: self.values()?,
-                })
+                Ok(Requirement::NotIn { key, values: self.values()? })
             }
-            other => Err(format!(
-                "expected '=', '==', '!=', 'in' or 'notin' after {key:?}, found {other}"
-            )),
+            other => Err(format!("expected '=', '==', '!=', 'in' or 'notin' after {key:?}, found {other}")),
         }
     }
 
@@ -269,10 +251,7 @@ impl FieldSelector {
                 ApiError::bad_request(format!("unable to parse field selector {text:?}: {why}"))
             })?;
             if field(resource, &term.label, &json!({})).is_none() {
-                return Err(ApiError::bad_request(format!(
-                    "field label not supported: {}",
-                    term.label
-                )));
+                return Err(ApiError::bad_request(format!("field label not supported: {}", term.label)));
             }
             terms.push(term);
         }
@@ -293,10 +272,7 @@ impl FieldSelector {
 
     /// The name that every selected object has, if the selector fixes it.
     pub fn name(&self) -> Option<&str> {
-        self.0
-            .iter()
-            .find(|t| t.equal && t.label == "metadata.name")
-            .map(|t| t.value.as_str())
+        self.0.iter().find(|t| t.equal && t.label == "metadata.name").map(|t| t.value.as_str())
     }
 }
 
@@ -329,10 +305,7 @@ impl FieldTerm {
 /// The value of a selectable field; names and namespaces can be selected for every resource.
 fn field(resource: &Resource, label: &str, object: &Value) -> Option<String> {
     let metadata = |key: &str| {
-        let value = object
-            .get("metadata")
-            .and_then(|m| m.get(key))
-            .and_then(Value::as_str);
+        let value = object.get("metadata").and_then(|m| m.get(key)).and_then(Value::as_str);
         Some(value.unwrap_or_default().to_owned())
     };
     match label {
@@ -381,9 +354,7 @@ fn check_length(text: &str) -> Result<(), ApiError> {
     if text.len() <= SELECTOR_BYTES_MAX {
         return Ok(());
     }
-    Err(ApiError::bad_request(format!(
-        "a selector may have at most {SELECTOR_BYTES_MAX} bytes"
-    )))
+    Err(ApiError::bad_request(format!("a selector may have at most {SELECTOR_BYTES_MAX} bytes")))
 }
 
 #[cfg(test)]
@@ -464,10 +435,7 @@ mod tests {
             let parsed = FieldSelector::parse(pods, selector).unwrap();
             assert_eq!(parsed.matches(pods, &object), expected, "{selector:?}");
         }
-        assert_eq!(
-            FieldSelector::parse(pods, "metadata.name=x").unwrap().name(),
-            Some("x")
-        );
+        assert_eq!(FieldSelector::parse(pods, "metadata.name=x").unwrap().name(), Some("x"));
     }
 
     #[test]
@@ -475,10 +443,7 @@ mod tests {
         let nodes = find("", "v1", "nodes").unwrap();
         for (selector, why) in [
             ("spec.nope=1", "field label not supported: spec.nope"),
-            (
-                "metadata.namespace=x",
-                "field label not supported: metadata.namespace",
-            ),
+            ("metadata.namespace=x", "field label not supported: metadata.namespace"),
             ("metadata.name", "has none of"),
             ("metadata.name=a=b", "must be escaped"),
             (r"metadata.name=a\", "escapes nothing"),

@@ -18,9 +18,7 @@ pub(super) fn decode(value: Value) -> Result<Patch, ApiError> {
     let patch: Patch = serde_json::from_value(value)
         .map_err(|error| ApiError::bad_request(format!("the JSON patch is malformed: {error}")))?;
     if patch.0.len() > OPERATIONS_MAX {
-        return Err(too_large(format!(
-            "a JSON patch may have at most {OPERATIONS_MAX} operations"
-        )));
+        return Err(too_large(format!("a JSON patch may have at most {OPERATIONS_MAX} operations")));
     }
     Ok(patch)
 }
@@ -31,10 +29,7 @@ pub(super) fn apply(patch: &Patch, document: &mut Value) -> Result<(), ApiError>
         check(operation, document, &mut copied)?;
         json_patch::patch(document, std::slice::from_ref(operation)).map_err(|error| match error.kind {
             PatchErrorKind::TestFailed => unprocessable(&format!("testing path {} failed", operation.path())),
-            other => unprocessable(&format!(
-                "the operation on path {} failed: {other}",
-                operation.path()
-            )),
+            other => unprocessable(&format!("the operation on path {} failed: {other}", operation.path())),
         })?;
     }
     Ok(())
@@ -54,15 +49,11 @@ fn check(operation: &PatchOperation, document: &Value, copied: &mut usize) -> Re
         PatchOperation::Remove(_) | PatchOperation::Test(_) => None,
     };
     if *copied > COPIED_BYTES_MAX {
-        return Err(too_large(format!(
-            "a JSON patch may copy at most {COPIED_BYTES_MAX} bytes"
-        )));
+        return Err(too_large(format!("a JSON patch may copy at most {COPIED_BYTES_MAX} bytes")));
     }
     let level = operation.path().as_str().matches('/').count();
     if added.is_some_and(|value| level + depth(value) > DEPTH_MAX) {
-        return Err(too_large(format!(
-            "the patch nests the object deeper than {DEPTH_MAX} levels"
-        )));
+        return Err(too_large(format!("the patch nests the object deeper than {DEPTH_MAX} levels")));
     }
     Ok(())
 }
@@ -96,10 +87,7 @@ mod tests {
             {"op": "remove", "path": "/c/0"},
             {"op": "replace", "path": "/b/0", "value": "x"},
         ]);
-        assert_eq!(
-            patched(json!({"a": [1]}), patch).unwrap(),
-            json!({"b": ["x", 2], "c": [2]})
-        );
+        assert_eq!(patched(json!({"a": [1]}), patch).unwrap(), json!({"b": ["x", 2], "c": [2]}));
     }
 
     #[test]
@@ -114,24 +102,18 @@ mod tests {
             (json!([{"op": "add", "path": "/x/y", "value": 1}]), 422),
             (json!([{"op": "add", "path": "/l/7", "value": 1}]), 422),
         ] {
-            assert_eq!(
-                patched(json!({"a": 1, "l": []}), patch.clone()).unwrap_err().code,
-                code,
-                "{patch}"
-            );
+            assert_eq!(patched(json!({"a": 1, "l": []}), patch.clone()).unwrap_err().code, code, "{patch}");
         }
     }
 
     #[test]
     fn copies_cannot_explode() {
-        let doubling: Vec<Value> = (0..64)
-            .map(|i| json!({"op": "copy", "from": "/a", "path": format!("/a/x{i}")}))
-            .collect();
+        let doubling: Vec<Value> =
+            (0..64).map(|i| json!({"op": "copy", "from": "/a", "path": format!("/a/x{i}")})).collect();
         let error = patched(json!({"a": {"b": "c"}}), Value::Array(doubling)).unwrap_err();
         assert_eq!(error.code, 413);
-        let wide: Vec<Value> = (0..5000)
-            .map(|i| json!({"op": "copy", "from": "/a", "path": format!("/x{i}")}))
-            .collect();
+        let wide: Vec<Value> =
+            (0..5000).map(|i| json!({"op": "copy", "from": "/a", "path": format!("/x{i}")})).collect();
         let error = patched(json!({"a": "y".repeat(2000)}), Value::Array(wide)).unwrap_err();
         assert_eq!(error.code, 413);
     }
@@ -144,9 +126,6 @@ mod tests {
             path.push_str("/a");
             operations.push(json!({"op": "add", "path": path, "value": {}}));
         }
-        assert_eq!(
-            patched(json!({}), Value::Array(operations)).unwrap_err().code,
-            413
-        );
+        assert_eq!(patched(json!({}), Value::Array(operations)).unwrap_err().code, 413);
     }
 }

@@ -58,9 +58,7 @@ fn directive(patch: &Map<String, Value>) -> Result<Option<&str>, ApiError> {
         Some(Value::String(word)) if matches!(word.as_str(), "replace" | "delete" | "merge") => {
             Ok(Some(word.as_str()))
         }
-        Some(other) => Err(malformed(&format!(
-            "$patch is {other}; replace, delete and merge are supported"
-        ))),
+        Some(other) => Err(malformed(&format!("$patch is {other}; replace, delete and merge are supported"))),
     }
 }
 
@@ -86,12 +84,7 @@ fn merge_map<'p>(
                 target.remove(key);
             }
             Value::Object(new) => {
-                merge_value(
-                    target.entry(key.as_str()).or_insert(Value::Null),
-                    new,
-                    path,
-                    lists,
-                )?;
+                merge_value(target.entry(key.as_str()).or_insert(Value::Null), new, path, lists)?;
             }
             Value::Array(new) => {
                 let value = target.entry(key.as_str()).or_insert(Value::Null);
@@ -116,18 +109,10 @@ fn retain_keys(target: &mut Map<String, Value>, patch: &Map<String, Value>) -> R
     let Some(keys) = patch.get(RETAIN_KEYS) else {
         return Ok(());
     };
-    let keys = keys
-        .as_array()
-        .ok_or_else(|| malformed("$retainKeys must be a list"))?;
+    let keys = keys.as_array().ok_or_else(|| malformed("$retainKeys must be a list"))?;
     let keeps = |key: &str| keys.iter().any(|k| k.as_str() == Some(key));
-    if let Some(stray) = patch
-        .iter()
-        .find(|(k, v)| !k.starts_with('$') && !v.is_null() && !keeps(k))
-    {
-        return Err(malformed(&format!(
-            "{:?} is set but not named in $retainKeys",
-            stray.0
-        )));
+    if let Some(stray) = patch.iter().find(|(k, v)| !k.starts_with('$') && !v.is_null() && !keeps(k)) {
+        return Err(malformed(&format!("{:?} is set but not named in $retainKeys", stray.0)));
     }
     target.retain(|key, _| keeps(key));
     Ok(())
@@ -169,10 +154,7 @@ fn merge_by_key<'p>(
     }
     for entry in patch {
         let Some(new) = entry.as_object() else {
-            return Err(malformed(&format!(
-                "an entry of {} is not an object",
-                path.join(".")
-            )));
+            return Err(malformed(&format!("an entry of {} is not an object", path.join("."))));
         };
         let Some(id) = new.get(key).filter(|id| !id.is_null()) else {
             return Err(malformed(&format!(
@@ -215,9 +197,7 @@ fn delete_values(target: &mut Map<String, Value>, patch: &Map<String, Value>) ->
         let Some(field) = key.strip_prefix(DELETE_FROM) else {
             continue;
         };
-        let values = values
-            .as_array()
-            .ok_or_else(|| malformed(&format!("{key} must be a list")))?;
+        let values = values.as_array().ok_or_else(|| malformed(&format!("{key} must be a list")))?;
         if let Some(list) = target.get_mut(field).and_then(Value::as_array_mut) {
             // What the same patch adds stays, even if it is also named here.
             let added = patch.get(field).and_then(Value::as_array);
@@ -238,9 +218,7 @@ fn set_orders<'p>(
         let Some(field) = key.strip_prefix(SET_ORDER) else {
             continue;
         };
-        let order = order
-            .as_array()
-            .ok_or_else(|| malformed(&format!("{key} must be a list")))?;
+        let order = order.as_array().ok_or_else(|| malformed(&format!("{key} must be a list")))?;
         let Some(list) = target.get_mut(field).and_then(Value::as_array_mut) else {
             continue;
         };
@@ -249,11 +227,7 @@ fn set_orders<'p>(
             ListMerge::Atomic => {}
             ListMerge::Set => set_order(list, |entry| order.iter().position(|o| o == entry)),
             ListMerge::ByKey(merge_key) => {
-                set_order(list, |entry| {
-                    order
-                        .iter()
-                        .position(|o| o.get(merge_key) == entry.get(merge_key))
-                });
+                set_order(list, |entry| order.iter().position(|o| o.get(merge_key) == entry.get(merge_key)));
             }
         }
         path.pop();

@@ -36,10 +36,7 @@ impl<'a> Media<'a> {
     fn parse(text: &'a str) -> Self {
         let mut parts = text.split(';').map(str::trim);
         let kind = parts.next().unwrap_or_default();
-        let parameters = parts
-            .filter_map(|p| p.split_once('='))
-            .map(|(k, v)| (k.trim(), v.trim()))
-            .collect();
+        let parameters = parts.filter_map(|p| p.split_once('=')).map(|(k, v)| (k.trim(), v.trim())).collect();
         Self { kind, parameters }
     }
 
@@ -79,11 +76,7 @@ pub(super) fn form(headers: &HeaderMap, query: &Query) -> Result<Form, ApiError>
             Some(_) => {}
         }
     }
-    if any {
-        Err(not_acceptable())
-    } else {
-        Ok(Form::Plain)
-    }
+    if any { Err(not_acceptable()) } else { Ok(Form::Plain) }
 }
 
 /// The first form of discovery that is accepted and that we have.
@@ -138,30 +131,14 @@ mod tests {
         for (accept, expected) in [
             ("application/json", Some(Form::Plain)),
             ("*/*", Some(Form::Plain)),
-            (
-                "application/vnd.kubernetes.protobuf,application/json",
-                Some(Form::Plain),
-            ),
-            (
-                "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
-                Some(table),
-            ),
-            (
-                "application/json;as=Table;v=v9;g=meta.k8s.io, application/json",
-                Some(Form::Plain),
-            ),
-            (
-                "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
-                Some(Form::Metadata),
-            ),
+            ("application/vnd.kubernetes.protobuf,application/json", Some(Form::Plain)),
+            ("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", Some(table)),
+            ("application/json;as=Table;v=v9;g=meta.k8s.io, application/json", Some(Form::Plain)),
+            ("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", Some(Form::Metadata)),
             ("application/json;as=Poem;g=meta.k8s.io;v=v1", None),
             ("text/html", None),
         ] {
-            assert_eq!(
-                form(&headers(accept), &Query::default()).ok(),
-                expected,
-                "{accept}"
-            );
+            assert_eq!(form(&headers(accept), &Query::default()).ok(), expected, "{accept}");
         }
         assert_eq!(form(&HeaderMap::new(), &Query::default()), Ok(Form::Plain));
     }
@@ -174,10 +151,7 @@ mod tests {
             discovery_form(&headers(&format!("{v2},{beta},application/json"))),
             DiscoveryForm::Aggregated("v2")
         );
-        assert_eq!(
-            discovery_form(&headers(beta)),
-            DiscoveryForm::Aggregated("v2beta1")
-        );
+        assert_eq!(discovery_form(&headers(beta)), DiscoveryForm::Aggregated("v2beta1"));
         assert_eq!(discovery_form(&headers("application/json")), DiscoveryForm::Plain);
         assert_eq!(discovery_form(&HeaderMap::new()), DiscoveryForm::Plain);
     }

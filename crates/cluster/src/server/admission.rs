@@ -12,10 +12,8 @@ const PRIORITY_DEFAULT: i64 = 0;
 const POLICY_DEFAULT: &str = "PreemptLowerPriority";
 
 /// Classes that every cluster has. Users can neither make nor unmake names that begin with `system-`.
-pub(super) const SYSTEM_CLASSES: [(&str, i64); 2] = [
-    ("system-cluster-critical", 2_000_000_000),
-    ("system-node-critical", 2_000_001_000),
-];
+pub(super) const SYSTEM_CLASSES: [(&str, i64); 2] =
+    [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)];
 
 /// What a class says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,10 +40,7 @@ impl ApiServer {
             return Ok(());
         };
         let refuse = |why: String| ApiError::forbidden(resource, &name, &why);
-        let class = spec
-            .get("priorityClassName")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+        let class = spec.get("priorityClassName").and_then(Value::as_str).unwrap_or_default();
         let priority = self
             .priority_of(class)
             .ok_or_else(|| refuse(format!("no PriorityClass with name {class} was found")))?;
@@ -76,19 +71,12 @@ impl ApiServer {
     fn priority_of(&self, class: &str) -> Option<Priority> {
         let id = ResourceId::of_kind("scheduling.k8s.io", "PriorityClass")?;
         if !class.is_empty() {
-            return self
-                .store
-                .get(id, &Key::new("", class))
-                .map(|object| Priority::of(object.value()));
+            return self.store.get(id, &Key::new("", class)).map(|object| Priority::of(object.value()));
         }
         // Nothing but good manners keeps two classes from both being the default; the lower one counts.
         let classes = self.store.list(id, Range::default()).objects;
-        let defaults = classes
-            .iter()
-            .filter(|c| c.value().get("globalDefault") == Some(&json!(true)));
-        let lowest = defaults
-            .map(|c| Priority::of(c.value()))
-            .min_by_key(|priority| priority.value);
+        let defaults = classes.iter().filter(|c| c.value().get("globalDefault") == Some(&json!(true)));
+        let lowest = defaults.map(|c| Priority::of(c.value())).min_by_key(|priority| priority.value);
         Some(lowest.unwrap_or_else(|| Priority {
             class: String::new(),
             value: PRIORITY_DEFAULT,
@@ -117,16 +105,10 @@ impl ApiServer {
 
 impl Priority {
     fn of(class: &Value) -> Self {
-        let policy = class
-            .get("preemptionPolicy")
-            .and_then(Value::as_str)
-            .unwrap_or(POLICY_DEFAULT);
+        let policy = class.get("preemptionPolicy").and_then(Value::as_str).unwrap_or(POLICY_DEFAULT);
         Self {
             class: metadata::text(class, "name").to_owned(),
-            value: class
-                .get("value")
-                .and_then(Value::as_i64)
-                .unwrap_or(PRIORITY_DEFAULT),
+            value: class.get("value").and_then(Value::as_i64).unwrap_or(PRIORITY_DEFAULT),
             policy: policy.to_owned(),
         }
     }

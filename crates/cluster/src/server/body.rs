@@ -22,32 +22,21 @@ const UNKNOWN_NAMED_MAX: usize = 32;
 
 /// Reads a body to its end.
 pub(super) async fn read(body: Body) -> Result<Bytes, ApiError> {
-    let collected = Limited::new(body, BODY_BYTES_MAX)
-        .collect()
-        .await
-        .map_err(|error| {
-            if error.downcast_ref::<LengthLimitError>().is_some() {
-                let message = format!("the request body is larger than {BODY_BYTES_MAX} bytes");
-                ApiError::new(413, "RequestEntityTooLarge", message)
-            } else {
-                ApiError::bad_request(format!("the request body could not be read: {error}"))
-            }
-        })?;
+    let collected = Limited::new(body, BODY_BYTES_MAX).collect().await.map_err(|error| {
+        if error.downcast_ref::<LengthLimitError>().is_some() {
+            let message = format!("the request body is larger than {BODY_BYTES_MAX} bytes");
+            ApiError::new(413, "RequestEntityTooLarge", message)
+        } else {
+            ApiError::bad_request(format!("the request body could not be read: {error}"))
+        }
+    })?;
     Ok(collected.to_bytes())
 }
 
 /// The media type of a request without its parameters, in lower case.
 pub(super) fn media_type(headers: &HeaderMap) -> String {
-    let value = headers
-        .get(CONTENT_TYPE)
-        .and_then(|v| v.to_str().ok())
-        .unwrap_or_default();
-    value
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase()
+    let value = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 /// Decodes an object of any kind.
@@ -98,9 +87,7 @@ fn check_depth(value: &Value) -> Result<(), ApiError> {
     if crate::patch::depth(value) <= DEPTH_MAX {
         return Ok(());
     }
-    Err(ApiError::bad_request(format!(
-        "the object is nested deeper than {DEPTH_MAX} levels"
-    )))
+    Err(ApiError::bad_request(format!("the object is nested deeper than {DEPTH_MAX} levels")))
 }
 
 /// Checks that an object is what the path says, fills in what it leaves out, and sees to unknown fields.
@@ -125,10 +112,7 @@ pub(super) fn admit(
     let named = |field: &String| format!("unknown field {field:?}");
     if validation == FieldValidation::Strict {
         let list: Vec<String> = unknown.iter().take(UNKNOWN_NAMED_MAX).map(named).collect();
-        return Err(ApiError::bad_request(format!(
-            "strict decoding error: {}",
-            list.join(", ")
-        )));
+        return Err(ApiError::bad_request(format!("strict decoding error: {}", list.join(", "))));
     }
     for path in &unknown {
         prune(object, path);
@@ -167,30 +151,22 @@ fn check_metadata(map: &mut Map<String, Value>) -> Result<(), ApiError> {
     metadata.retain(|_, value| !value.is_null());
     for field in ["name", "generateName", "namespace", "uid", "resourceVersion"] {
         if metadata.get(field).is_some_and(|v| !v.is_string()) {
-            return Err(ApiError::bad_request(format!(
-                "metadata.{field} must be a string"
-            )));
+            return Err(ApiError::bad_request(format!("metadata.{field} must be a string")));
         }
     }
     for field in ["labels", "annotations"] {
         let strings = |v: &Value| v.as_object().is_some_and(|m| m.values().all(Value::is_string));
         if metadata.get(field).is_some_and(|v| !strings(v)) {
-            return Err(ApiError::bad_request(format!(
-                "metadata.{field} must be a map of strings"
-            )));
+            return Err(ApiError::bad_request(format!("metadata.{field} must be a map of strings")));
         }
     }
     let strings = |v: &Value| v.as_array().is_some_and(|list| list.iter().all(Value::is_string));
     if metadata.get("finalizers").is_some_and(|v| !strings(v)) {
-        return Err(ApiError::bad_request(
-            "metadata.finalizers must be a list of strings",
-        ));
+        return Err(ApiError::bad_request("metadata.finalizers must be a list of strings"));
     }
     let objects = |v: &Value| v.as_array().is_some_and(|list| list.iter().all(Value::is_object));
     if metadata.get("ownerReferences").is_some_and(|v| !objects(v)) {
-        return Err(ApiError::bad_request(
-            "metadata.ownerReferences must be a list of objects",
-        ));
+        return Err(ApiError::bad_request("metadata.ownerReferences must be a list of objects"));
     }
     Ok(())
 }
@@ -205,16 +181,10 @@ pub(super) fn prune(value: &mut Value, path: &str) -> bool {
             }
             let fits = |key: &String| {
                 let rest = path.strip_prefix(key.as_str())?;
-                if rest.starts_with('[') {
-                    Some(rest)
-                } else {
-                    rest.strip_prefix('.')
-                }
+                if rest.starts_with('[') { Some(rest) } else { rest.strip_prefix('.') }
             };
-            let mut candidates: Vec<(usize, &str, &mut Value)> = map
-                .iter_mut()
-                .filter_map(|(key, v)| fits(key).map(|rest| (key.len(), rest, v)))
-                .collect();
+            let mut candidates: Vec<(usize, &str, &mut Value)> =
+                map.iter_mut().filter_map(|(key, v)| fits(key).map(|rest| (key.len(), rest, v))).collect();
             candidates.sort_by_key(|(length, ..)| std::cmp::Reverse(*length));
             candidates.into_iter().any(|(_, rest, child)| prune(child, rest))
         }
@@ -238,30 +208,12 @@ mod tests {
     #[test]
     fn unknown_fields_are_pruned_by_path() {
         for (path, expected) in [
-            (
-                "spec.x",
-                json!({"spec": {"list": [{"a": 1}, {"b": {"c.d": 1}}]}, "spec.y": 1}),
-            ),
-            (
-                "spec.y",
-                json!({"spec": {"x": 1, "list": [{"a": 1}, {"b": {"c.d": 1}}]}}),
-            ),
-            (
-                "spec.list[0].a",
-                json!({"spec": {"x": 1, "list": [{}, {"b": {"c.d": 1}}]}, "spec.y": 1}),
-            ),
-            (
-                "spec.list[1].b.c.d",
-                json!({"spec": {"x": 1, "list": [{"a": 1}, {"b": {}}]}, "spec.y": 1}),
-            ),
-            (
-                "spec.list[7].b",
-                json!({"spec": {"x": 1, "list": [{"a": 1}, {"b": {"c.d": 1}}]}, "spec.y": 1}),
-            ),
-            (
-                "",
-                json!({"spec": {"x": 1, "list": [{"a": 1}, {"b": {"c.d": 1}}]}, "spec.y": 1}),
-            ),
+            ("spec.x", json!({"spec": {"list": [{"a": 1}, {"b": {"c.d": 1}}]}, "spec.y": 1})),
+            ("spec.y", json!({"spec": {"x": 1, "list": [{"a": 1}, {"b": {"c.d": 1}}]}})),
+            ("spec.list[0].a", json!({"spec": {"x": 1, "list": [{}, {"b": {"c.d": 1}}]}, "spec.y": 1})),
+            ("spec.list[1].b.c.d", json!({"spec": {"x": 1, "list": [{"a": 1}, {"b": {}}]}, "spec.y": 1})),
+            ("spec.list[7].b", json!({"spec": {"x": 1, "list": [{"a": 1}, {"b": {"c.d": 1}}]}, "spec.y": 1})),
+            ("", json!({"spec": {"x": 1, "list": [{"a": 1}, {"b": {"c.d": 1}}]}, "spec.y": 1})),
         ] {
             let mut object = json!({"spec": {"x": 1, "list": [{"a": 1}, {"b": {"c.d": 1}}]}, "spec.y": 1});
             prune(&mut object, path);
@@ -271,14 +223,8 @@ mod tests {
 
     #[test]
     fn bodies_are_json_or_yaml_objects() {
-        assert_eq!(
-            decode("application/json", br#"{"a":1}"#).unwrap(),
-            json!({"a": 1})
-        );
-        assert_eq!(
-            decode("application/yaml", b"a: 1\nb: [x]\n").unwrap(),
-            json!({"a": 1, "b": ["x"]})
-        );
+        assert_eq!(decode("application/json", br#"{"a":1}"#).unwrap(), json!({"a": 1}));
+        assert_eq!(decode("application/yaml", b"a: 1\nb: [x]\n").unwrap(), json!({"a": 1, "b": ["x"]}));
         for (media_type, body, code) in [
             ("application/json", "{", 400),
             ("application/json", "[]", 400),
@@ -287,11 +233,7 @@ mod tests {
             ("application/vnd.kubernetes.protobuf", "k8s", 415),
             ("text/plain", "x", 415),
         ] {
-            assert_eq!(
-                decode(media_type, body.as_bytes()).unwrap_err().code,
-                code,
-                "{media_type} {body:?}"
-            );
+            assert_eq!(decode(media_type, body.as_bytes()).unwrap_err().code, code, "{media_type} {body:?}");
         }
     }
 
@@ -300,13 +242,7 @@ mod tests {
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(110), "]".repeat(110));
         assert_eq!(decode("application/json", deep.as_bytes()).unwrap_err().code, 400);
         let absurd = format!("{{\"a\":{}", "[".repeat(100_000));
-        assert_eq!(
-            decode("application/json", absurd.as_bytes()).unwrap_err().code,
-            400
-        );
-        assert_eq!(
-            decode("application/yaml", absurd.as_bytes()).unwrap_err().code,
-            400
-        );
+        assert_eq!(decode("application/json", absurd.as_bytes()).unwrap_err().code, 400);
+        assert_eq!(decode("application/yaml", absurd.as_bytes()).unwrap_err().code, 400);
     }
 }

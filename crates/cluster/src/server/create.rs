@@ -45,7 +45,6 @@ impl ApiServer {
             let guard = self.namespace_guard(target, &name)?;
             // Some defaults depend on the name, which another round generates anew; all else is set already then.
             kinds::set_defaults(resource, &mut object);
-            rules::set_initial_status(resource, &mut object);
             self.admit_new(resource, &mut object)?;
             let causes = kinds::validate_create(resource, &object);
             if !causes.is_empty() {
@@ -62,11 +61,7 @@ impl ApiServer {
         }
         let why =
             format!("no free name or no quiet namespace was found in {ATTEMPTS_MAX} attempts; try again");
-        Err(ApiError::conflict(
-            resource,
-            metadata::text(&object, "name"),
-            &why,
-        ))
+        Err(ApiError::conflict(resource, metadata::text(&object, "name"), &why))
     }
 
     /// Stores an object of the cluster itself, which need not pass the rules for those of users.
@@ -76,23 +71,11 @@ impl ApiServer {
         name: &str,
         mut object: Value,
     ) -> Result<Arc<Object>, ApiError> {
-        let target = Target {
-            id,
-            version: id.resource().hub,
-            namespace: String::new(),
-            name: None,
-            sub: None,
-        };
+        let target =
+            Target { id, version: id.resource().hub, namespace: String::new(), name: None, sub: None };
         self.prepare_new(&target, &mut object)?;
-        let commit = Commit {
-            id,
-            key: Key::new("", name),
-            change: Change::Create(object),
-            guard: None,
-        };
-        self.store
-            .commit(commit)
-            .map_err(|_| ApiError::already_exists(id.resource(), name))
+        let commit = Commit { id, key: Key::new("", name), change: Change::Create(object), guard: None };
+        self.store.commit(commit).map_err(|_| ApiError::already_exists(id.resource(), name))
     }
 
     fn insert(
@@ -104,19 +87,9 @@ impl ApiServer {
         options: WriteOptions,
     ) -> Result<Arc<Object>, CommitError> {
         if !options.dry_run {
-            return self.store.commit(Commit {
-                id: target.id,
-                key,
-                change: Change::Create(object),
-                guard,
-            });
+            return self.store.commit(Commit { id: target.id, key, change: Change::Create(object), guard });
         }
-        let commit = Commit {
-            id: target.id,
-            key: key.clone(),
-            change: Change::Create(Value::Null),
-            guard,
-        };
+        let commit = Commit { id: target.id, key: key.clone(), change: Change::Create(Value::Null), guard };
         self.store.check(&commit)?;
         Ok(Arc::new(Object::detached(target.id, key, 0, object)))
     }
@@ -125,9 +98,7 @@ impl ApiServer {
     fn prepare_new(&self, target: &Target, object: &mut Value) -> Result<(), ApiError> {
         let resource = target.id.resource();
         if !matches!(metadata::text(object, "resourceVersion"), "" | "0") {
-            return Err(ApiError::bad_request(
-                "resourceVersion should not be set on objects to be created",
-            ));
+            return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
         }
         check_namespace(target, object)?;
         if resource.status == StatusRule::Separate
@@ -139,20 +110,14 @@ impl ApiServer {
         let Some(metadata) = metadata::of_mut(object) else {
             return Err(ApiError::bad_request("metadata must be an object"));
         };
-        for field in metadata::SYSTEM_FIELDS
-            .into_iter()
-            .chain(["resourceVersion", "selfLink"])
-        {
+        for field in metadata::SYSTEM_FIELDS.into_iter().chain(["resourceVersion", "selfLink"]) {
             metadata.remove(field);
         }
         if resource.namespaced {
             metadata.insert("namespace".to_owned(), json!(target.namespace));
         }
         metadata.insert("uid".to_owned(), json!(environment.uid()));
-        metadata.insert(
-            "creationTimestamp".to_owned(),
-            json!(rfc3339_seconds(environment.now())),
-        );
+        metadata.insert("creationTimestamp".to_owned(), json!(rfc3339_seconds(environment.now())));
         if rules::has_generation(resource) {
             metadata.insert("generation".to_owned(), json!(1));
         }
@@ -175,11 +140,7 @@ impl ApiServer {
             );
             return Err(ApiError::forbidden(target.id.resource(), name, &why));
         }
-        Ok(Some(Guard::Unchanged {
-            id,
-            key,
-            revision: namespace.revision(),
-        }))
+        Ok(Some(Guard::Unchanged { id, key, revision: namespace.revision() }))
     }
 
     fn generated_name(&self, prefix: &str) -> String {
@@ -191,10 +152,7 @@ impl ApiServer {
         let mut random = self.store.environment().random();
         let letters = NAME_LETTERS.len() as u64;
         for _ in 0..NAME_LETTERS_COUNT {
-            let letter = NAME_LETTERS
-                .get((random % letters) as usize)
-                .copied()
-                .unwrap_or(b'x');
+            let letter = NAME_LETTERS.get((random % letters) as usize).copied().unwrap_or(b'x');
             name.push(char::from(letter));
             random /= letters;
         }
@@ -215,9 +173,7 @@ pub(super) fn check_namespace(target: &Target, object: &Value) -> Result<(), Api
         )));
     }
     if target.namespace.is_empty() {
-        return Err(ApiError::bad_request(
-            "an empty namespace may not be set during creation",
-        ));
+        return Err(ApiError::bad_request("an empty namespace may not be set during creation"));
     }
     if found.is_empty() || found == target.namespace {
         return Ok(());

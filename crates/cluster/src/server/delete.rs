@@ -28,9 +28,7 @@ impl DeleteOptions {
     /// Reads the options from a body; `Value::Null` is no options.
     pub(super) fn from_body(body: &Value) -> Result<Self, ApiError> {
         let wrong = |field: &str, expected: &str| {
-            Err(ApiError::bad_request(format!(
-                "DeleteOptions: {field} must be {expected}"
-            )))
+            Err(ApiError::bad_request(format!("DeleteOptions: {field} must be {expected}")))
         };
         let mut options = Self::default();
         match body.get("gracePeriodSeconds") {
@@ -45,15 +43,8 @@ impl DeleteOptions {
             Value::String(policy) => check_propagation(policy)?,
             _ => return wrong("propagationPolicy", "a string"),
         }
-        for (field, slot) in [
-            ("uid", &mut options.uid),
-            ("resourceVersion", &mut options.resource_version),
-        ] {
-            match body
-                .get("preconditions")
-                .and_then(|p| p.get(field))
-                .unwrap_or(&Value::Null)
-            {
+        for (field, slot) in [("uid", &mut options.uid), ("resourceVersion", &mut options.resource_version)] {
+            match body.get("preconditions").and_then(|p| p.get(field)).unwrap_or(&Value::Null) {
                 Value::Null => {}
                 Value::String(text) => *slot = Some(text.clone()),
                 _ => return wrong(&format!("preconditions.{field}"), "a string"),
@@ -73,9 +64,9 @@ impl DeleteOptions {
 pub(super) fn check_propagation(policy: &str) -> Result<(), ApiError> {
     match policy {
         "" | "Background" | "Foreground" => Ok(()),
-        "Orphan" => Err(ApiError::bad_request(
-            "propagationPolicy Orphan is not served by the embedded cluster yet",
-        )),
+        "Orphan" => {
+            Err(ApiError::bad_request("propagationPolicy Orphan is not served by the embedded cluster yet"))
+        }
         other => Err(ApiError::bad_request(format!(
             "propagationPolicy: {other:?} is not supported; Background and Foreground are"
         ))),
@@ -107,11 +98,7 @@ impl ApiServer {
             let stored = self.store.get(target.id, &key);
             let stored = stored.ok_or_else(|| ApiError::not_found(resource, &key.name))?;
             if rules::is_immortal(resource, &key.name) {
-                return Err(ApiError::forbidden(
-                    resource,
-                    &key.name,
-                    "this namespace may not be deleted",
-                ));
+                return Err(ApiError::forbidden(resource, &key.name, "this namespace may not be deleted"));
             }
             check_preconditions(
                 resource,
@@ -134,33 +121,16 @@ impl ApiServer {
         match step {
             Step::Wait => Ok(Deleted::Pending(Arc::clone(stored))),
             Step::Remove if dry_run => Ok(Deleted::Gone(Arc::clone(stored))),
-            Step::Mark(value) if dry_run => Ok(Deleted::Pending(Arc::new(Object::detached(
-                id, key, expected, value,
-            )))),
+            Step::Mark(value) if dry_run => {
+                Ok(Deleted::Pending(Arc::new(Object::detached(id, key, expected, value))))
+            }
             Step::Remove => {
-                let change = Change::Remove {
-                    expected,
-                    last: Value::clone(stored.value()),
-                };
-                self.store
-                    .commit(Commit {
-                        id,
-                        key,
-                        change,
-                        guard: None,
-                    })
-                    .map(Deleted::Gone)
+                let change = Change::Remove { expected, last: Value::clone(stored.value()) };
+                self.store.commit(Commit { id, key, change, guard: None }).map(Deleted::Gone)
             }
             Step::Mark(value) => {
                 let change = Change::Replace { expected, value };
-                self.store
-                    .commit(Commit {
-                        id,
-                        key,
-                        change,
-                        guard: None,
-                    })
-                    .map(Deleted::Pending)
+                self.store.commit(Commit { id, key, change, guard: None }).map(Deleted::Pending)
             }
         }
     }
@@ -172,11 +142,7 @@ impl ApiServer {
         let grace = rules::grace_seconds(resource, object, asked);
         let now = self.store.environment().now();
         if !metadata::is_terminating(object) {
-            return if grace == 0 && !held {
-                Step::Remove
-            } else {
-                Step::Mark(marked(stored, now, grace))
-            };
+            return if grace == 0 && !held { Step::Remove } else { Step::Mark(marked(stored, now, grace)) };
         }
         // A repeated deletion may shorten the wait but never prolong it. Without a number of its own it does
         // not even shorten it, except where grace no longer applies.
@@ -184,11 +150,7 @@ impl ApiServer {
         if grace == 0 && !held && (asked.is_some() || current == 0 || !runs(stored)) {
             return Step::Remove;
         }
-        if grace < current && asked.is_some() {
-            Step::Mark(shortened(stored, grace))
-        } else {
-            Step::Wait
-        }
+        if grace < current && asked.is_some() { Step::Mark(shortened(stored, grace)) } else { Step::Wait }
     }
 }
 
@@ -200,9 +162,7 @@ fn runs(stored: &Object) -> bool {
 /// The object with the marks of a deletion that waits.
 fn marked(stored: &Object, now: Timestamp, grace: i64) -> Value {
     let mut object = Value::clone(stored.value());
-    let end = now
-        .saturating_add(SignedDuration::from_secs(grace))
-        .unwrap_or(now);
+    let end = now.saturating_add(SignedDuration::from_secs(grace)).unwrap_or(now);
     metadata::set(&mut object, "deletionTimestamp", json!(rfc3339_seconds(end)));
     metadata::set(&mut object, "deletionGracePeriodSeconds", json!(grace));
     let generation = metadata::generation(&object);

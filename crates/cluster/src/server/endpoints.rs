@@ -111,11 +111,7 @@ fn root() -> Value {
     let mut paths = vec!["/api".to_owned(), "/apis".to_owned()];
     for resource in RESOURCES {
         for version in resource.versions {
-            let root = if resource.group.is_empty() {
-                "/api"
-            } else {
-                "/apis"
-            };
+            let root = if resource.group.is_empty() { "/api" } else { "/apis" };
             paths.push(format!("{root}/{}", api_version(resource.group, version)));
         }
     }
@@ -126,16 +122,10 @@ fn root() -> Value {
 }
 
 fn health(request: &Request) -> Response {
-    let verbose = request
-        .uri()
-        .query()
-        .is_some_and(|query| query.split('&').any(|p| p.starts_with("verbose")));
+    let verbose =
+        request.uri().query().is_some_and(|query| query.split('&').any(|p| p.starts_with("verbose")));
     let name = request.uri().path().trim_matches('/');
-    let text = if verbose {
-        format!("[+]store ok\n{name} check passed\n")
-    } else {
-        "ok".to_owned()
-    };
+    let text = if verbose { format!("[+]store ok\n{name} check passed\n") } else { "ok".to_owned() };
     reply::body(200, "text/plain; charset=utf-8", text)
 }
 
@@ -166,15 +156,9 @@ fn aggregated_or(headers: &HeaderMap, core: bool, plain: fn() -> Value) -> Respo
 }
 
 fn document(server: &ApiServer, headers: &HeaderMap, path: &str) -> Result<Response, ApiError> {
-    let document = server
-        .documents
-        .by_path()
-        .get(path)
-        .ok_or_else(ApiError::no_such_path)?;
+    let document = server.documents.by_path().get(path).ok_or_else(ApiError::no_such_path)?;
     let etag = format!("\"{}\"", document.hash);
-    let same = headers
-        .get(IF_NONE_MATCH)
-        .is_some_and(|value| value.as_bytes() == etag.as_bytes());
+    let same = headers.get(IF_NONE_MATCH).is_some_and(|value| value.as_bytes() == etag.as_bytes());
     let mut response = if same {
         reply::body(304, reply::JSON, Bytes::new())
     } else {
@@ -183,8 +167,6 @@ fn document(server: &ApiServer, headers: &HeaderMap, path: &str) -> Result<Respo
     if let Ok(value) = HeaderValue::from_str(&etag) {
         response.headers_mut().insert(ETAG, value);
     }
-    response
-        .headers_mut()
-        .insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
     Ok(response)
 }

@@ -64,12 +64,7 @@ pub async fn run_janitor(server: Arc<ApiServer>) {
             tokio::task::yield_now().await;
         }
         tokio::time::sleep(STEP_INTERVAL).await;
-        if !more
-            && matches!(
-                tokio::time::timeout(IDLE_INTERVAL, changed.changed()).await,
-                Ok(Err(_))
-            )
-        {
+        if !more && matches!(tokio::time::timeout(IDLE_INTERVAL, changed.changed()).await, Ok(Err(_))) {
             return;
         }
     }
@@ -110,10 +105,7 @@ impl Janitor {
 
     /// Takes in the events of one resource. True if there are more.
     fn catch_up(&mut self, server: &ApiServer, id: ResourceId, now: Timestamp) -> bool {
-        let known = self
-            .seen
-            .get(&id)
-            .and_then(|seen| server.store.events(id, *seen, BATCH_MAX).ok());
+        let known = self.seen.get(&id).and_then(|seen| server.store.events(id, *seen, BATCH_MAX).ok());
         let Some(batch) = known else {
             // The first step, or one that came so late that events were lost: start from the present state.
             let page = server.store.list(id, Range::default());
@@ -159,10 +151,7 @@ impl Janitor {
         let place = (object.id(), object.key().clone());
         let mut owned = false;
         for uid in owner_uids(object.value()) {
-            self.dependents
-                .entry(uid.to_owned())
-                .or_default()
-                .insert(place.clone());
+            self.dependents.entry(uid.to_owned()).or_default().insert(place.clone());
             owned = true;
         }
         if owned && !metadata::is_terminating(object.value()) {
@@ -186,10 +175,7 @@ impl Janitor {
         };
         let (mut empty, mut more) = (true, false);
         for id in ResourceId::all().filter(|id| id.resource().namespaced) {
-            let range = Range {
-                namespace: Some(&key.name),
-                ..Range::default()
-            };
+            let range = Range { namespace: Some(&key.name), ..Range::default() };
             let page = server.store.list(id, range);
             empty &= page.objects.is_empty();
             let going = |object: &&Arc<Object>| !metadata::is_terminating(object.value());
@@ -200,18 +186,11 @@ impl Janitor {
             more |= due.next().is_some();
         }
         if empty && metadata::finalizers(namespace.value()).next().is_none() {
-            let change = Change::Remove {
-                expected: namespace.revision(),
-                last: Value::clone(namespace.value()),
-            };
+            let change =
+                Change::Remove { expected: namespace.revision(), last: Value::clone(namespace.value()) };
             let guard = Some(Guard::NamespaceEmpty(Arc::clone(&key.name)));
             // If it was written or filled meanwhile, the event of that write brings us back here.
-            let _ = server.store.commit(Commit {
-                id: namespaces,
-                key: key.clone(),
-                change,
-                guard,
-            });
+            let _ = server.store.commit(Commit { id: namespaces, key: key.clone(), change, guard });
         }
         more
     }
@@ -227,22 +206,14 @@ fn delete(server: &ApiServer, object: &Object) {
         sub: None,
     };
     let uid = Some(metadata::text(object.value(), "uid").to_owned());
-    if let Err(error) = server.delete(
-        &target,
-        &DeleteOptions {
-            uid,
-            ..DeleteOptions::default()
-        },
-    ) {
+    if let Err(error) = server.delete(&target, &DeleteOptions { uid, ..DeleteOptions::default() }) {
         // Gone or replaced by another: nothing is left to do. Anything else shows up again with its next event.
         tracing::debug!(%error, resource = id.resource().plural, name = %object.key().name, "not collected");
     }
 }
 
 fn owners(object: &Value) -> impl Iterator<Item = &Value> {
-    let list = metadata::of(object)
-        .and_then(|m| m.get("ownerReferences"))
-        .and_then(Value::as_array);
+    let list = metadata::of(object).and_then(|m| m.get("ownerReferences")).and_then(Value::as_array);
     list.into_iter().flatten()
 }
 
@@ -272,11 +243,7 @@ fn owner_exists(server: &ApiServer, object: &Object, owner: &Value) -> bool {
     let Some(id) = ResourceId::of_kind(group, text("kind")) else {
         return true;
     };
-    let namespace = if id.resource().namespaced {
-        &*object.key().namespace
-    } else {
-        ""
-    };
+    let namespace = if id.resource().namespaced { &*object.key().namespace } else { "" };
     let found = server.store.get(id, &Key::new(namespace, text("name")));
     found.is_some_and(|found| metadata::text(found.value(), "uid") == text("uid"))
 }

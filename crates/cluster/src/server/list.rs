@@ -63,10 +63,7 @@ impl Continue {
             let bytes = URL_SAFE_NO_PAD.decode(token).ok()?;
             let value: Value = serde_json::from_slice(&bytes).ok()?;
             let after = Key::new(value.get("ns")?.as_str()?, value.get("n")?.as_str()?);
-            Some(Self {
-                revision: value.get("rv")?.as_u64()?,
-                after,
-            })
+            Some(Self { revision: value.get("rv")?.as_u64()?, after })
         };
         parse()
             .ok_or_else(|| ApiError::bad_request("continue key is not valid: it was not made by this server"))
@@ -96,17 +93,14 @@ impl ApiServer {
                 }
                 let Continue { revision, after } = Continue::decode(token)?;
                 if revision > self.store.revision() {
-                    return Err(ApiError::bad_request(
-                        "continue key is not valid: it is of another cluster",
-                    ));
+                    return Err(ApiError::bad_request("continue key is not valid: it is of another cluster"));
                 }
                 self.select(target, &selection, Some(revision), Some(after), limit)
                     .map_err(|_| expired_continue())?
             }
             None => {
                 let revision = self.wanted_revision(query)?;
-                self.select(target, &selection, revision, None, limit)
-                    .map_err(|error| expired(&error))?
+                self.select(target, &selection, revision, None, limit).map_err(|error| expired(&error))?
             }
         };
         Ok(self.render_list(target, form, selected))
@@ -141,19 +135,9 @@ impl ApiServer {
         let mut pinned = revision;
         let mut objects = Vec::new();
         loop {
-            let wanted = limit.map_or(READ_MAX, |limit| {
-                limit.saturating_sub(objects.len()).min(READ_MAX)
-            });
-            let range = Range {
-                namespace,
-                after: after.as_ref(),
-                limit: Some(wanted.max(1)),
-            };
-            let Page {
-                objects: found,
-                revision,
-                more,
-            } = match pinned {
+            let wanted = limit.map_or(READ_MAX, |limit| limit.saturating_sub(objects.len()).min(READ_MAX));
+            let range = Range { namespace, after: after.as_ref(), limit: Some(wanted.max(1)) };
+            let Page { objects: found, revision, more } = match pinned {
                 None => self.store.list(target.id, range),
                 Some(revision) => self.store.list_at(target.id, revision, range)?,
             };
@@ -162,11 +146,7 @@ impl ApiServer {
             objects.extend(found.into_iter().filter(|object| selection.matches(object)));
             let full = limit.is_some_and(|limit| objects.len() >= limit);
             if !more || full || last.is_none() {
-                return Ok(Selected {
-                    objects,
-                    revision,
-                    next: last.filter(|_| more),
-                });
+                return Ok(Selected { objects, revision, next: last.filter(|_| more) });
             }
             after = last;
         }
@@ -174,26 +154,13 @@ impl ApiServer {
 
     /// `kubectl wait` and `kubectl get -w NAME` select one object by its name; no need to look at all others.
     fn select_one(&self, target: &Target, selection: &Selection, name: &str) -> Selected {
-        let (object, revision) = self
-            .store
-            .get_with_revision(target.id, &Key::new(&target.namespace, name));
-        let objects = object
-            .into_iter()
-            .filter(|object| selection.matches(object))
-            .collect();
-        Selected {
-            objects,
-            revision,
-            next: None,
-        }
+        let (object, revision) = self.store.get_with_revision(target.id, &Key::new(&target.namespace, name));
+        let objects = object.into_iter().filter(|object| selection.matches(object)).collect();
+        Selected { objects, revision, next: None }
     }
 
     fn render_list(&self, target: &Target, form: Form, selected: Selected) -> Response {
-        let Selected {
-            objects,
-            revision,
-            next,
-        } = selected;
+        let Selected { objects, revision, next } = selected;
         let mut metadata = json!({"resourceVersion": revision.to_string()});
         if let Some(after) = next {
             metadata["continue"] = json!(Continue { revision, after }.encode());
@@ -204,10 +171,7 @@ impl ApiServer {
             Form::Table(include) => {
                 let objects: Vec<_> = objects.iter().map(|o| o.in_version(version)).collect();
                 let now = self.store.environment().now();
-                reply::json(
-                    200,
-                    &reply::table(resource, &objects, include, now, metadata, true),
-                )
+                reply::json(200, &reply::table(resource, &objects, include, now, metadata, true))
             }
             Form::Plain => {
                 let head = json!({
@@ -221,9 +185,7 @@ impl ApiServer {
                 let head = json!({
                     "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
                 });
-                stream_list(&head, objects, |object| {
-                    reply::partial_metadata(object).to_string().into()
-                })
+                stream_list(&head, objects, |object| reply::partial_metadata(object).to_string().into())
             }
         }
     }
@@ -288,10 +250,7 @@ fn expired_continue() -> ApiError {
 fn too_large(asked: u64, newest: u64) -> ApiError {
     let message = format!("Too large resource version: {asked}, current: {newest}");
     let mut error = ApiError::new(504, "Timeout", message);
-    error.details = Some(Box::new(Details {
-        retry_after_seconds: Some(1),
-        ..Details::default()
-    }));
+    error.details = Some(Box::new(Details { retry_after_seconds: Some(1), ..Details::default() }));
     error
 }
 
@@ -301,10 +260,7 @@ mod tests {
 
     #[test]
     fn continue_tokens_come_back_as_they_were() {
-        let token = Continue {
-            revision: 7,
-            after: Key::new("a", "x.y-z"),
-        };
+        let token = Continue { revision: 7, after: Key::new("a", "x.y-z") };
         assert_eq!(Continue::decode(&token.encode()).unwrap(), token);
         for bad in ["", "x", "e30", "W10", "bnVsbA", "eyJydiI6LTF9", "%%%"] {
             assert_eq!(Continue::decode(bad).unwrap_err().code, 400, "{bad}");

@@ -1,8 +1,10 @@
 //! The API server: Kubernetes' HTTP interface over the store.
 //!
-//! A request passes four layers. This module finds out what it is about, [`http`](self) verbs and media types
-//! are taken apart in `resources`, the rules of writes are in `create`, `update`, `delete` and `pods`, and
-//! everything that a kind decides for itself is asked of [`crate::kinds`]. No kind has a handler of its own.
+//! A request passes these layers: `route` finds out what it is about; `resources` takes HTTP apart – verbs,
+//! media types, options; `create`, `update`, `delete` and `pods` hold the rules of writes, `list` and `watch`
+//! those of reads; and what a kind decides for itself is asked of [`crate::kinds`]. No kind has a handler of
+//! its own. The janitor does what nobody asks for: it collects what lost its owners, its namespace or its
+//! time.
 
 mod accept;
 mod admission;
@@ -112,18 +114,10 @@ impl ApiServer {
 
     fn create_namespaces(&self) {
         let Some(id) = rules::namespaces() else { return };
-        let options = WriteOptions {
-            dry_run: false,
-            validation: FieldValidation::Ignore,
-        };
+        let options = WriteOptions { dry_run: false, validation: FieldValidation::Ignore };
         for name in rules::BOOTSTRAP_NAMESPACES {
-            let target = Target {
-                id,
-                version: id.resource().hub,
-                namespace: String::new(),
-                name: None,
-                sub: None,
-            };
+            let target =
+                Target { id, version: id.resource().hub, namespace: String::new(), name: None, sub: None };
             let namespace = json!({
                 "apiVersion": "v1", "kind": "Namespace",
                 "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
@@ -160,9 +154,5 @@ async fn route(server: &Arc<ApiServer>, request: Request) -> Result<Response, Ap
 }
 
 fn method_not_allowed() -> ApiError {
-    ApiError::new(
-        405,
-        "MethodNotAllowed",
-        "the server does not allow this method on the requested resource",
-    )
+    ApiError::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
 }

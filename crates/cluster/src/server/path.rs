@@ -38,11 +38,7 @@ impl Target {
 
     /// The same place with a name.
     pub(super) fn named(&self, name: &str) -> Self {
-        Self {
-            name: Some(name.to_owned()),
-            sub: None,
-            ..self.clone()
-        }
+        Self { name: Some(name.to_owned()), sub: None, ..self.clone() }
     }
 
     /// Reads the part of a path behind group and version.
@@ -76,13 +72,7 @@ impl Target {
             return None;
         }
         let namespace = namespace.to_owned();
-        Some(Self {
-            id,
-            version,
-            namespace,
-            name: name.map(str::to_owned),
-            sub,
-        })
+        Some(Self { id, version, namespace, name: name.map(str::to_owned), sub })
     }
 }
 
@@ -154,31 +144,17 @@ mod tests {
     #[test]
     fn paths_name_collections_items_and_subresources() {
         let some = |plural: &str, namespace: &str, name: Option<&str>, sub| {
-            Some((
-                plural.to_owned(),
-                namespace.to_owned(),
-                name.map(str::to_owned),
-                sub,
-            ))
+            Some((plural.to_owned(), namespace.to_owned(), name.map(str::to_owned), sub))
         };
         for (path, expected) in [
             ("pods", some("pods", "", None, None)),
             ("namespaces/a/pods", some("pods", "a", None, None)),
             ("namespaces/a/pods/x", some("pods", "a", Some("x"), None)),
-            (
-                "namespaces/a/pods/x/binding",
-                some("pods", "a", Some("x"), Some(Sub::Binding)),
-            ),
-            (
-                "namespaces/a/pods/x/status",
-                some("pods", "a", Some("x"), Some(Sub::Status)),
-            ),
+            ("namespaces/a/pods/x/binding", some("pods", "a", Some("x"), Some(Sub::Binding))),
+            ("namespaces/a/pods/x/status", some("pods", "a", Some("x"), Some(Sub::Status))),
             ("namespaces", some("namespaces", "", None, None)),
             ("namespaces/a", some("namespaces", "", Some("a"), None)),
-            (
-                "namespaces/a/status",
-                some("namespaces", "", Some("a"), Some(Sub::Status)),
-            ),
+            ("namespaces/a/status", some("namespaces", "", Some("a"), Some(Sub::Status))),
             ("nodes/n%2E1", some("nodes", "", Some("n.1"), None)),
             ("pods/x", None),
             ("namespaces/a/nodes", None),

@@ -40,10 +40,7 @@ impl ApiServer {
         for _ in 0..ATTEMPTS_MAX {
             let stored = self.store.get(target.id, &key);
             let stored = stored.ok_or_else(|| ApiError::not_found(resource, &key.name))?;
-            let (uid, version) = (
-                metadata::text(binding, "uid"),
-                metadata::text(binding, "resourceVersion"),
-            );
+            let (uid, version) = (metadata::text(binding, "uid"), metadata::text(binding, "resourceVersion"));
             check_preconditions(resource, &stored, Some(uid), Some(version))?;
             check_bindable(resource, &stored)?;
             let now = rfc3339_seconds(self.store.environment().now());
@@ -85,9 +82,7 @@ fn binding_node(binding: &Value) -> Result<&str, ApiError> {
         )));
     }
     match text("name") {
-        "" => Err(ApiError::bad_request(
-            "target.name: the name of the node is required",
-        )),
+        "" => Err(ApiError::bad_request("target.name: the name of the node is required")),
         name => Ok(name),
     }
 }
@@ -97,28 +92,17 @@ fn check_bindable(resource: &Resource, stored: &Object) -> Result<(), ApiError> 
     let name = &stored.key().name;
     // The refusal names the subresource: a client must not take it for a lost race on the pod itself.
     let refuse = |why: String| {
-        let message = format!(
-            "Operation cannot be fulfilled on pods/binding {:?}: {why}",
-            &**name
-        );
+        let message = format!("Operation cannot be fulfilled on pods/binding {:?}: {why}", &**name);
         Err(ApiError::new(409, "Conflict", message).about(resource, name))
     };
     if metadata::is_terminating(pod) {
-        return refuse(format!(
-            "pod {name} is being deleted, cannot be assigned to a host"
-        ));
+        return refuse(format!("pod {name} is being deleted, cannot be assigned to a host"));
     }
-    let node = pod
-        .pointer("/spec/nodeName")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
+    let node = pod.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or_default();
     if !node.is_empty() {
         return refuse(format!("pod {name} is already assigned to node {node:?}"));
     }
-    let gated = pod
-        .pointer("/spec/schedulingGates")
-        .and_then(Value::as_array)
-        .is_some_and(|g| !g.is_empty());
+    let gated = pod.pointer("/spec/schedulingGates").and_then(Value::as_array).is_some_and(|g| !g.is_empty());
     if gated {
         return refuse(format!("pod {name} has non-empty .spec.schedulingGates"));
     }
@@ -129,9 +113,7 @@ fn check_bindable(resource: &Resource, stored: &Object) -> Result<(), ApiError> 
 fn bound(stored: &Object, node: &str, binding: &Value, now: &str) -> Value {
     let mut pod = Value::clone(stored.value());
     for field in ["annotations", "labels"] {
-        let added = metadata::of(binding)
-            .and_then(|m| m.get(field))
-            .and_then(Value::as_object);
+        let added = metadata::of(binding).and_then(|m| m.get(field)).and_then(Value::as_object);
         if let (Some(added), Some(metadata)) = (added, metadata::of_mut(&mut pod)) {
             let present = metadata.entry(field).or_insert_with(|| Value::Object(Map::new()));
             if let Some(present) = present.as_object_mut() {

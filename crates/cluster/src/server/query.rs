@@ -14,15 +14,9 @@ pub(super) struct Query(Vec<(String, String)>);
 impl Query {
     pub(super) fn parse(query: Option<&str>) -> Result<Self, ApiError> {
         let mut parameters = Vec::new();
-        for part in query
-            .unwrap_or_default()
-            .split('&')
-            .filter(|part| !part.is_empty())
-        {
+        for part in query.unwrap_or_default().split('&').filter(|part| !part.is_empty()) {
             if parameters.len() == PARAMETERS_MAX {
-                return Err(ApiError::bad_request(format!(
-                    "more than {PARAMETERS_MAX} query parameters"
-                )));
+                return Err(ApiError::bad_request(format!("more than {PARAMETERS_MAX} query parameters")));
             }
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
             parameters.push((percent_decode(name, true)?, percent_decode(value, true)?));
@@ -57,9 +51,7 @@ impl Query {
         match self.get("dryRun") {
             None => Ok(false),
             Some("All") => Ok(true),
-            Some(other) => Err(ApiError::bad_request(format!(
-                "dryRun: {other:?} is not supported; All is"
-            ))),
+            Some(other) => Err(ApiError::bad_request(format!("dryRun: {other:?} is not supported; All is"))),
         }
     }
 
@@ -106,9 +98,7 @@ impl Query {
             return Ok(None);
         };
         text.parse().map(Some).map_err(|_| {
-            ApiError::bad_request(format!(
-                "resourceVersion: Invalid value: {text:?}: must be a whole number"
-            ))
+            ApiError::bad_request(format!("resourceVersion: Invalid value: {text:?}: must be a whole number"))
         })
     }
 
@@ -119,9 +109,9 @@ impl Query {
             (None, None) => Ok(Wanted::Newest),
             (None | Some("NotOlderThan"), Some(0)) => Ok(Wanted::Any),
             (None | Some("NotOlderThan"), Some(revision)) => Ok(Wanted::NotOlderThan(revision)),
-            (Some("Exact"), Some(0)) => Err(ApiError::bad_request(
-                "resourceVersionMatch: Exact is forbidden for resourceVersion 0",
-            )),
+            (Some("Exact"), Some(0)) => {
+                Err(ApiError::bad_request("resourceVersionMatch: Exact is forbidden for resourceVersion 0"))
+            }
             (Some("Exact"), Some(revision)) => Ok(Wanted::Exact(revision)),
             (Some("Exact" | "NotOlderThan"), None) => Err(ApiError::bad_request(
                 "resourceVersionMatch is forbidden unless resourceVersion is given",
@@ -163,12 +153,8 @@ mod tests {
         refused("fieldValidation=strict", |q| q.field_validation().err());
         refused("resourceVersion=abc", |q| q.wanted().err());
         refused("resourceVersionMatch=Exact", |q| q.wanted().err());
-        refused("resourceVersion=5&resourceVersionMatch=Never", |q| {
-            q.wanted().err()
-        });
-        refused("resourceVersion=0&resourceVersionMatch=Exact", |q| {
-            q.wanted().err()
-        });
+        refused("resourceVersion=5&resourceVersionMatch=Never", |q| q.wanted().err());
+        refused("resourceVersion=0&resourceVersionMatch=Exact", |q| q.wanted().err());
         assert!(Query::parse(Some(&"a=b&".repeat(100))).is_err());
     }
 }

@@ -38,9 +38,7 @@ pub(super) fn json(code: u16, value: &Value) -> Response {
 pub(super) fn error(error: &ApiError) -> Response {
     let mut response = json(error.code, &error.to_status());
     if let Some(seconds) = error.details.as_ref().and_then(|d| d.retry_after_seconds) {
-        response
-            .headers_mut()
-            .insert(RETRY_AFTER, HeaderValue::from(seconds));
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
     response
 }
@@ -103,11 +101,7 @@ pub(super) fn table(
     metadata: Value,
     headers: bool,
 ) -> Value {
-    let columns = if headers {
-        table::column_definitions(resource)
-    } else {
-        json!([])
-    };
+    let columns = if headers { table::column_definitions(resource) } else { json!([]) };
     let mut table = json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "columnDefinitions": columns});
     table["metadata"] = metadata;
     table["rows"] = Value::Array(table::rows(resource, objects, include, now));

@@ -12,7 +12,7 @@ use crate::patch::{self, PatchKind};
 use crate::store::Object;
 use axum::extract::Request;
 use axum::response::Response;
-use http::{HeaderMap, Method};
+use http::Method;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -35,26 +35,11 @@ pub(super) async fn answer(
     let (head, body) = request.into_parts();
     let query = Query::parse(head.uri.query())?;
     if target.sub == Some(Sub::Log) {
-        return if head.method == Method::GET {
-            log(server, &target)
-        } else {
-            Err(method_not_allowed())
-        };
+        return if head.method == Method::GET { log(server, &target) } else { Err(method_not_allowed()) };
     }
     let form = accept::form(&head.headers, &query)?;
-    let body = if head.method == Method::GET {
-        axum::body::Bytes::new()
-    } else {
-        body::read(body).await?
-    };
-    let call = Call {
-        server,
-        target,
-        query,
-        form,
-        media_type: media_type(&head.headers),
-        body,
-    };
+    let body = if head.method == Method::GET { axum::body::Bytes::new() } else { body::read(body).await? };
+    let call = Call { server, target, query, form, media_type: body::media_type(&head.headers), body };
     match (&call.target.sub, &call.target.name) {
         (None, None) => call.collection(&head.method),
         (None, Some(_)) => call.item(&head.method),
@@ -70,20 +55,12 @@ pub(super) async fn answer(
     }
 }
 
-fn media_type(headers: &HeaderMap) -> String {
-    body::media_type(headers)
-}
-
 fn log(server: &ApiServer, target: &Target) -> Result<Response, ApiError> {
     let key = target.key()?;
     if server.store.get(target.id, &key).is_none() {
         return Err(ApiError::not_found(target.id.resource(), &key.name));
     }
-    Ok(reply::body(
-        200,
-        "text/plain",
-        "This pod is simulated: no process runs, so there are no logs.\n",
-    ))
+    Ok(reply::body(200, "text/plain", "This pod is simulated: no process runs, so there are no logs.\n"))
 }
 
 impl Call<'_> {
@@ -110,10 +87,7 @@ impl Call<'_> {
     }
 
     fn write_options(&self) -> Result<WriteOptions, ApiError> {
-        Ok(WriteOptions {
-            dry_run: self.query.dry_run()?,
-            validation: self.query.field_validation()?,
-        })
+        Ok(WriteOptions { dry_run: self.query.dry_run()?, validation: self.query.field_validation()? })
     }
 
     fn reply(&self, code: u16, object: &Object, warnings: &[String]) -> Response {
@@ -156,10 +130,7 @@ impl Call<'_> {
                     "the name of the object does not match the name on the URL",
                 ));
             }
-            let collection = Target {
-                name: None,
-                ..self.target.clone()
-            };
+            let collection = Target { name: None, ..self.target.clone() };
             let created = self.server.create(&collection, object, options)?;
             return Ok(self.reply(201, &created, &warnings));
         }
@@ -249,8 +220,7 @@ impl Call<'_> {
     fn evict(&self) -> Result<Response, ApiError> {
         let eviction = body::decode(&self.media_type, &self.body)?;
         expect_kind(&eviction, "policy/v1", "Eviction")?;
-        self.server
-            .evict(&self.target, &eviction, self.query.dry_run()?)?;
+        self.server.evict(&self.target, &eviction, self.query.dry_run()?)?;
         Ok(reply::json(201, &plain_success(201)))
     }
 }

@@ -2,7 +2,7 @@
 //! whether it counts generations. Everything else about kinds lives in `kinds`.
 
 use crate::registry::{Resource, ResourceId};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// Namespaces that exist from the start.
 pub(super) const BOOTSTRAP_NAMESPACES: [&str; 4] =
@@ -56,47 +56,18 @@ pub(super) fn allows_create_on_update(resource: &Resource) -> bool {
     is(resource, "coordination.k8s.io", "Lease") || is(resource, "", "Event")
 }
 
-/// Gives a new object the status that it starts life with.
-pub(super) fn set_initial_status(resource: &Resource, object: &mut Value) {
-    let phase = if is_pod(resource) {
-        "Pending"
-    } else if is_namespace(resource) {
-        "Active"
-    } else {
-        return;
-    };
-    let Some(map) = object.as_object_mut() else { return };
-    let status = map.entry("status").or_insert_with(|| json!({}));
-    if let Some(status) = status.as_object_mut() {
-        status.entry("phase").or_insert_with(|| json!(phase));
-    }
-    if is_namespace(resource) {
-        let spec = map.entry("spec").or_insert_with(|| json!({}));
-        if let Some(spec) = spec.as_object_mut() {
-            spec.entry("finalizers").or_insert_with(|| json!(["kubernetes"]));
-        }
-    }
-}
-
 /// How long a deletion waits for somebody to confirm it by a second one with grace zero. Only bound pods that
 /// still run have such a somebody, their kubelet.
 pub(super) fn grace_seconds(resource: &Resource, object: &Value, asked: Option<i64>) -> i64 {
     if !is_pod(resource) {
         return 0;
     }
-    let text = |pointer| {
-        object
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    };
+    let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let terminal = matches!(text("/status/phase"), "Succeeded" | "Failed");
     if text("/spec/nodeName").is_empty() || terminal {
         return 0;
     }
-    let own = object
-        .pointer("/spec/terminationGracePeriodSeconds")
-        .and_then(Value::as_i64);
+    let own = object.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64);
     match asked.or(own).unwrap_or(POD_GRACE_SECONDS_DEFAULT) {
         // A negative grace is how old clients ask for the shortest one that still tells the kubelet.
         negative if negative < 0 => 1,

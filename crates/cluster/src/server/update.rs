@@ -71,12 +71,7 @@ impl ApiServer {
         } else {
             Change::Replace { expected, value: new }
         };
-        self.store.commit(Commit {
-            id,
-            key,
-            change,
-            guard: None,
-        })
+        self.store.commit(Commit { id, key, change, guard: None })
     }
 }
 
@@ -177,11 +172,7 @@ pub(super) fn check_preconditions(
             "metadata.resourceVersion: {version:?} is not a whole number"
         )));
     };
-    if revision == stored.revision() {
-        Ok(())
-    } else {
-        Err(ApiError::conflict(resource, name, MODIFIED))
-    }
+    if revision == stored.revision() { Ok(()) } else { Err(ApiError::conflict(resource, name, MODIFIED)) }
 }
 
 fn keep_system_fields(old: &Value, new: &mut Value) {
@@ -196,13 +187,7 @@ fn keep_system_fields(old: &Value, new: &mut Value) {
         };
     }
     // A field that is spelled out as empty is not a change.
-    for field in [
-        "labels",
-        "annotations",
-        "finalizers",
-        "ownerReferences",
-        "managedFields",
-    ] {
+    for field in ["labels", "annotations", "finalizers", "ownerReferences", "managedFields"] {
         let empty = new.get(field).is_some_and(|v| {
             v.as_object().is_some_and(serde_json::Map::is_empty) || v.as_array().is_some_and(Vec::is_empty)
         });
@@ -226,9 +211,7 @@ fn spec_differs(old: &Value, new: &Value) -> bool {
         return old != new;
     };
     let fields: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
-    fields
-        .into_iter()
-        .any(|f| !matches!(f.as_str(), "metadata" | "status") && old.get(f) != new.get(f))
+    fields.into_iter().any(|f| !matches!(f.as_str(), "metadata" | "status") && old.get(f) != new.get(f))
 }
 
 /// Nobody may add a reason to wait to an object that is going.
@@ -244,9 +227,5 @@ fn forbidden_finalizers(old: &Value, new: &Value) -> Vec<Cause> {
     let message = format!(
         "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers {added:?}"
     );
-    vec![Cause {
-        reason: CauseReason::Forbidden,
-        field: "metadata.finalizers".to_owned(),
-        message,
-    }]
+    vec![Cause { reason: CauseReason::Forbidden, field: "metadata.finalizers".to_owned(), message }]
 }

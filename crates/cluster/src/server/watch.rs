@@ -84,16 +84,12 @@ pub(super) fn watch(
     let changed = server.store.subscribe(target.id);
     let (initial, revision, initial_bookmark) = match start {
         Start::State { bookmark } => {
-            let selected = server
-                .select(&target, &selection, None, None, None)
-                .map_err(|error| expired(&error))?;
+            let selected =
+                server.select(&target, &selection, None, None, None).map_err(|error| expired(&error))?;
             (selected.objects.into(), selected.revision, bookmark)
         }
         Start::After(revision) => {
-            server
-                .store
-                .events(target.id, revision, 0)
-                .map_err(|error| expired(&error))?;
+            server.store.events(target.id, revision, 0).map_err(|error| expired(&error))?;
             (VecDeque::new(), revision, false)
         }
     };
@@ -136,9 +132,7 @@ fn start(server: &ApiServer, query: &Query, bookmarks: bool) -> Result<Start, Ap
             ));
         }
         Some(true) if !bookmarks => {
-            return Err(ApiError::bad_request(
-                "sendInitialEvents requires allowWatchBookmarks=true",
-            ));
+            return Err(ApiError::bad_request("sendInitialEvents requires allowWatchBookmarks=true"));
         }
         _ => {}
     }
@@ -239,10 +233,7 @@ impl Watch {
             return None;
         }
         let is = event.kind != EventKind::Deleted && self.selection.matches(object);
-        let was = event
-            .previous
-            .as_ref()
-            .filter(|previous| self.selection.matches(previous));
+        let was = event.previous.as_ref().filter(|previous| self.selection.matches(previous));
         match (was, is) {
             (None, false) => None,
             (None, true) => Some(("ADDED", Arc::clone(object))),

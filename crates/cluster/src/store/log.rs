@@ -46,10 +46,7 @@ impl Default for Limits {
     fn default() -> Self {
         // Room for a burst of 100,000 pods, each created and bound, before a watcher that fell asleep must
         // list again. Old versions of objects are mostly shared with nobody, so bytes are limited too.
-        Self {
-            events_max: 262_144,
-            bytes_max: 512 << 20,
-        }
+        Self { events_max: 262_144, bytes_max: 512 << 20 }
     }
 }
 
@@ -74,12 +71,7 @@ pub(super) struct EventLog {
 
 impl EventLog {
     pub(super) fn new(limits: Limits) -> Self {
-        Self {
-            events: VecDeque::new(),
-            bytes: 0,
-            floor: 0,
-            limits,
-        }
+        Self { events: VecDeque::new(), bytes: 0, floor: 0, limits }
     }
 
     pub(super) fn push(&mut self, event: Event) {
@@ -97,10 +89,7 @@ impl EventLog {
     /// All events after a revision, oldest first.
     pub(super) fn after(&self, revision: u64) -> Result<impl Iterator<Item = &Arc<Event>>, TooOld> {
         if revision < self.floor {
-            return Err(TooOld {
-                asked: revision,
-                floor: self.floor,
-            });
+            return Err(TooOld { asked: revision, floor: self.floor });
         }
         let start = self.events.partition_point(|e| e.revision() <= revision);
         Ok(self.events.range(start..))

@@ -144,9 +144,7 @@ pub struct Store {
 
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Store")
-            .field("revision", &self.revision())
-            .finish_non_exhaustive()
+        f.debug_struct("Store").field("revision", &self.revision()).finish_non_exhaustive()
     }
 }
 
@@ -154,10 +152,7 @@ impl Store {
     /// An empty store.
     pub fn new(limits: Limits, environment: Arc<dyn Environment>) -> Self {
         let tables = ResourceId::all()
-            .map(|_| Table {
-                objects: BTreeMap::new(),
-                log: EventLog::new(limits),
-            })
+            .map(|_| Table { objects: BTreeMap::new(), log: EventLog::new(limits) })
             .collect();
         Self {
             // Zero means "any" in requests, so no state may have it as its revision.
@@ -202,26 +197,13 @@ impl Store {
         let table = state.table(id);
         // Of all events of a key since then, the first one tells what was before.
         let mut before: BTreeMap<&Key, Option<&Arc<Object>>> = BTreeMap::new();
-        for event in table
-            .log
-            .after(revision)?
-            .filter(|event| range.contains(event.object.key()))
-        {
-            before
-                .entry(event.object.key())
-                .or_insert(event.previous.as_ref());
+        for event in table.log.after(revision)?.filter(|event| range.contains(event.object.key())) {
+            before.entry(event.object.key()).or_insert(event.previous.as_ref());
         }
         if before.is_empty() {
-            return Ok(page(
-                table.range(range).map(|(_, object)| object),
-                range.limit,
-                revision,
-            ));
+            return Ok(page(table.range(range).map(|(_, object)| object), range.limit, revision));
         }
-        let untouched = table
-            .range(range)
-            .filter(|(key, _)| !before.contains_key(key))
-            .map(|(_, o)| o);
+        let untouched = table.range(range).filter(|(key, _)| !before.contains_key(key)).map(|(_, o)| o);
         let undone = before.values().filter_map(|object| *object);
         Ok(page(merge_by_key(untouched, undone), range.limit, revision))
     }
@@ -301,19 +283,12 @@ impl State {
         }
         let holds = match &commit.guard {
             None => true,
-            Some(Guard::Unchanged { id, key, revision }) => self
-                .table(*id)
-                .objects
-                .get(key)
-                .is_some_and(|o| o.revision() == *revision),
+            Some(Guard::Unchanged { id, key, revision }) => {
+                self.table(*id).objects.get(key).is_some_and(|o| o.revision() == *revision)
+            }
             Some(Guard::NamespaceEmpty(namespace)) => {
-                let range = Range {
-                    namespace: Some(namespace),
-                    ..Range::default()
-                };
-                self.tables
-                    .iter()
-                    .all(|table| table.range(range).next().is_none())
+                let range = Range { namespace: Some(namespace), ..Range::default() };
+                self.tables.iter().all(|table| table.range(range).next().is_none())
             }
         };
         if holds { Ok(()) } else { Err(CommitError::Guard) }
@@ -337,11 +312,7 @@ impl State {
             EventKind::Deleted => table.objects.remove(&key),
             EventKind::Added | EventKind::Modified => table.objects.insert(key, Arc::clone(&object)),
         };
-        table.log.push(Event {
-            kind,
-            object: Arc::clone(&object),
-            previous,
-        });
+        table.log.push(Event { kind, object: Arc::clone(&object), previous });
         object
     }
 }
@@ -355,31 +326,21 @@ impl Table {
         };
         self.objects
             .range((start, Bound::Unbounded))
-            .take_while(move |(key, _)| {
-                range
-                    .namespace
-                    .is_none_or(|namespace| *key.namespace == *namespace)
-            })
+            .take_while(move |(key, _)| range.namespace.is_none_or(|namespace| *key.namespace == *namespace))
     }
 }
 
 impl Range<'_> {
     fn contains(&self, key: &Key) -> bool {
         self.after.is_none_or(|after| key > after)
-            && self
-                .namespace
-                .is_none_or(|namespace| *key.namespace == *namespace)
+            && self.namespace.is_none_or(|namespace| *key.namespace == *namespace)
     }
 }
 
 fn page<'a>(objects: impl Iterator<Item = &'a Arc<Object>>, limit: Option<usize>, revision: u64) -> Page {
     let mut rest = objects.peekable();
     let objects = rest.by_ref().take(limit.unwrap_or(usize::MAX)).cloned().collect();
-    Page {
-        objects,
-        revision,
-        more: rest.peek().is_some(),
-    }
+    Page { objects, revision, more: rest.peek().is_some() }
 }
 
 /// Merges two sequences that are each sorted by key.

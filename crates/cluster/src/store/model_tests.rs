@@ -45,18 +45,10 @@ fn take(store: &Store, step: &Step) {
     let change = match (step, expected) {
         (Step::Create(..), _) => Change::Create(value),
         (Step::Change(..), Some(expected)) => Change::Replace { expected, value },
-        (Step::Remove(..), Some(expected)) => Change::Remove {
-            expected,
-            last: value,
-        },
+        (Step::Remove(..), Some(expected)) => Change::Remove { expected, last: value },
         (_, None) => return,
     };
-    let commit = Commit {
-        id: pods(),
-        key,
-        change,
-        guard: None,
-    };
+    let commit = Commit { id: pods(), key, change, guard: None };
     // A create of what exists is refused, and must then leave no trace.
     let _ = store.commit(commit);
 }
@@ -116,12 +108,7 @@ fn writers_on_many_threads_lose_nothing() {
     let key = Key::new("a", "counter");
     let counter = |value: u64| json!({"metadata": {"name": "counter"}, "value": value});
     let create = Change::Create(counter(0));
-    let commit = |change| Commit {
-        id: pods(),
-        key: key.clone(),
-        change,
-        guard: None,
-    };
+    let commit = |change| Commit { id: pods(), key: key.clone(), change, guard: None };
     store.commit(commit(create)).unwrap();
     std::thread::scope(|scope| {
         for _ in 0..WRITERS {
@@ -130,10 +117,7 @@ fn writers_on_many_threads_lose_nothing() {
                 while done < WRITES {
                     let object = store.get(pods(), &key).unwrap();
                     let value = object.value()["value"].as_u64().unwrap();
-                    let change = Change::Replace {
-                        expected: object.revision(),
-                        value: counter(value + 1),
-                    };
+                    let change = Change::Replace { expected: object.revision(), value: counter(value + 1) };
                     done += usize::from(store.commit(commit(change)).is_ok());
                 }
             });

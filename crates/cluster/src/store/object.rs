@@ -22,10 +22,7 @@ pub struct Key {
 impl Key {
     /// The key of an object; the namespace is empty for cluster-scoped ones.
     pub fn new(namespace: &str, name: &str) -> Self {
-        Self {
-            namespace: namespace.into(),
-            name: name.into(),
-        }
+        Self { namespace: namespace.into(), name: name.into() }
     }
 }
 
@@ -45,14 +42,7 @@ impl Object {
     /// An object with a value in hub form. `size` is what [`json_size`] says of it: the caller may have
     /// computed it outside of a lock.
     pub(super) fn new(id: ResourceId, key: Key, revision: u64, value: Value, size: usize) -> Self {
-        Self {
-            id,
-            key,
-            revision,
-            value: Arc::new(value),
-            size,
-            encoded: Default::default(),
-        }
+        Self { id, key, revision, value: Arc::new(value), size, encoded: Default::default() }
     }
 
     /// An object that is not in the store: what a dry run would have written.

@@ -15,23 +15,11 @@ fn pod(namespace: &str, name: &str) -> Value {
 
 fn create(store: &Store, namespace: &str, name: &str) -> Arc<Object> {
     let change = Change::Create(pod(namespace, name));
-    store
-        .commit(Commit {
-            id: pods(),
-            key: Key::new(namespace, name),
-            change,
-            guard: None,
-        })
-        .unwrap()
+    store.commit(Commit { id: pods(), key: Key::new(namespace, name), change, guard: None }).unwrap()
 }
 
 fn change(store: &Store, name: &str, change: Change) -> Result<Arc<Object>, CommitError> {
-    store.commit(Commit {
-        id: pods(),
-        key: Key::new("a", name),
-        change,
-        guard: None,
-    })
+    store.commit(Commit { id: pods(), key: Key::new("a", name), change, guard: None })
 }
 
 fn names(page: &Page) -> Vec<String> {
@@ -44,10 +32,7 @@ fn every_write_has_its_own_revision_and_the_object_carries_it() {
     let first = create(&store, "a", "x");
     let second = create(&store, "a", "y");
     assert_eq!(second.revision(), first.revision() + 1);
-    assert_eq!(
-        second.value()["metadata"]["resourceVersion"],
-        second.revision().to_string()
-    );
+    assert_eq!(second.value()["metadata"]["resourceVersion"], second.revision().to_string());
     assert_eq!(store.revision(), second.revision());
 }
 
@@ -55,37 +40,12 @@ fn every_write_has_its_own_revision_and_the_object_carries_it() {
 fn a_write_from_a_stale_read_is_refused() {
     let store = store(Limits::default());
     let expected = create(&store, "a", "x").revision();
-    change(
-        &store,
-        "x",
-        Change::Replace {
-            expected,
-            value: pod("a", "x"),
-        },
-    )
-    .unwrap();
-    let stale = change(
-        &store,
-        "x",
-        Change::Replace {
-            expected,
-            value: pod("a", "x"),
-        },
-    );
+    change(&store, "x", Change::Replace { expected, value: pod("a", "x") }).unwrap();
+    let stale = change(&store, "x", Change::Replace { expected, value: pod("a", "x") });
     assert_eq!(stale.unwrap_err(), CommitError::Stale);
-    let gone = change(
-        &store,
-        "z",
-        Change::Remove {
-            expected,
-            last: pod("a", "z"),
-        },
-    );
+    let gone = change(&store, "z", Change::Remove { expected, last: pod("a", "z") });
     assert_eq!(gone.unwrap_err(), CommitError::Missing);
-    assert_eq!(
-        change(&store, "x", Change::Create(pod("a", "x"))).unwrap_err(),
-        CommitError::Exists
-    );
+    assert_eq!(change(&store, "x", Change::Create(pod("a", "x"))).unwrap_err(), CommitError::Exists);
 }
 
 #[test]
@@ -93,22 +53,11 @@ fn a_deletion_carries_its_own_revision() {
     let store = store(Limits::default());
     let created = create(&store, "a", "x");
     let last = (**created.value()).clone();
-    change(
-        &store,
-        "x",
-        Change::Remove {
-            expected: created.revision(),
-            last,
-        },
-    )
-    .unwrap();
+    change(&store, "x", Change::Remove { expected: created.revision(), last }).unwrap();
     let events = store.events(pods(), created.revision(), 10).unwrap().events;
     assert_eq!(events.len(), 1);
     assert_eq!(events[0].kind, EventKind::Deleted);
-    assert_eq!(
-        events[0].object.value()["metadata"]["resourceVersion"],
-        store.revision().to_string()
-    );
+    assert_eq!(events[0].object.value()["metadata"]["resourceVersion"], store.revision().to_string());
     assert!(store.get(pods(), &Key::new("a", "x")).is_none());
 }
 
@@ -116,33 +65,16 @@ fn a_deletion_carries_its_own_revision() {
 fn the_log_is_bounded_by_count_and_by_bytes_and_knows_its_floor() {
     let size = json_size(&pod("a", "00"));
     for limits in [
-        Limits {
-            events_max: 5,
-            bytes_max: usize::MAX,
-        },
-        Limits {
-            events_max: usize::MAX,
-            bytes_max: 5 * size,
-        },
+        Limits { events_max: 5, bytes_max: usize::MAX },
+        Limits { events_max: usize::MAX, bytes_max: 5 * size },
     ] {
         let store = store(limits);
-        let revisions: Vec<u64> = (10..30)
-            .map(|i| create(&store, "a", &i.to_string()).revision())
-            .collect();
+        let revisions: Vec<u64> = (10..30).map(|i| create(&store, "a", &i.to_string()).revision()).collect();
         let floor = revisions[14];
         assert_eq!(store.events(pods(), floor, 100).unwrap().events.len(), 5);
         let too_old = store.events(pods(), floor - 1, 100).unwrap_err();
-        assert_eq!(
-            too_old,
-            TooOld {
-                asked: floor - 1,
-                floor
-            }
-        );
-        assert_eq!(
-            too_old.to_string(),
-            format!("too old resource version: {} ({floor})", floor - 1)
-        );
+        assert_eq!(too_old, TooOld { asked: floor - 1, floor });
+        assert_eq!(too_old.to_string(), format!("too old resource version: {} ({floor})", floor - 1));
     }
 }
 
@@ -155,41 +87,18 @@ fn an_old_view_is_exactly_what_was() {
     create(&store, "z", "other");
     let then = store.revision();
     let d = store.get(pods(), &Key::new("a", "d")).unwrap();
-    change(
-        &store,
-        "d",
-        Change::Remove {
-            expected: d.revision(),
-            last: pod("a", "d"),
-        },
-    )
-    .unwrap();
+    change(&store, "d", Change::Remove { expected: d.revision(), last: pod("a", "d") }).unwrap();
     create(&store, "a", "c");
     let f = store.get(pods(), &Key::new("a", "f")).unwrap();
-    change(
-        &store,
-        "f",
-        Change::Replace {
-            expected: f.revision(),
-            value: pod("a", "f"),
-        },
-    )
-    .unwrap();
+    change(&store, "f", Change::Replace { expected: f.revision(), value: pod("a", "f") }).unwrap();
 
-    let range = Range {
-        namespace: Some("a"),
-        ..Range::default()
-    };
+    let range = Range { namespace: Some("a"), ..Range::default() };
     assert_eq!(names(&store.list(pods(), range)), ["b", "c", "f"]);
     let old = store.list_at(pods(), then, range).unwrap();
     assert_eq!(names(&old), ["b", "d", "f"]);
     assert!(old.objects.iter().all(|o| o.revision() <= then));
     let after = Key::new("a", "b");
-    let range = Range {
-        after: Some(&after),
-        limit: Some(1),
-        ..range
-    };
+    let range = Range { after: Some(&after), limit: Some(1), ..range };
     let part = store.list_at(pods(), then, range).unwrap();
     assert_eq!(names(&part), ["d"]);
     assert!(part.more);
@@ -203,16 +112,9 @@ fn a_guard_is_checked_in_the_same_instant_as_the_write() {
         id: pods(),
         key: Key::new("a", "x"),
         change: Change::Create(pod("a", "x")),
-        guard: Some(Guard::Unchanged {
-            id: pods(),
-            key: Key::new("a", "guard"),
-            revision,
-        }),
+        guard: Some(Guard::Unchanged { id: pods(), key: Key::new("a", "guard"), revision }),
     };
-    assert_eq!(
-        store.check(&guarded(other.revision() + 1)),
-        Err(CommitError::Guard)
-    );
+    assert_eq!(store.check(&guarded(other.revision() + 1)), Err(CommitError::Guard));
     assert!(store.commit(guarded(other.revision())).is_ok());
     let empty = |namespace: &str| Commit {
         id: pods(),

@@ -15,10 +15,8 @@ fn lease(name: &str) -> Value {
 async fn an_unbound_pod_goes_at_once_and_is_returned() {
     let cluster = Cluster::new();
     cluster.create_pod(pod("p")).await;
-    let deleted = cluster
-        .delete(&format!("{PODS}/p"), json!({"propagationPolicy": "Background"}))
-        .await
-        .expect(200);
+    let deleted =
+        cluster.delete(&format!("{PODS}/p"), json!({"propagationPolicy": "Background"})).await.expect(200);
     assert_eq!(deleted["kind"], "Pod");
     let message = cluster.get(&format!("{PODS}/p")).await.refusal(404, "NotFound");
     assert_eq!(message, "pods \"p\" not found");
@@ -28,14 +26,8 @@ async fn an_unbound_pod_goes_at_once_and_is_returned() {
 async fn other_objects_are_answered_with_a_status() {
     let cluster = Cluster::new();
     let created = cluster.post(LEASES, lease("l")).await.expect(201);
-    let status = cluster
-        .delete(&format!("{LEASES}/l"), Value::Null)
-        .await
-        .expect(200);
-    assert_eq!(
-        (&status["kind"], &status["status"]),
-        (&json!("Status"), &json!("Success"))
-    );
+    let status = cluster.delete(&format!("{LEASES}/l"), Value::Null).await.expect(200);
+    assert_eq!((&status["kind"], &status["status"]), (&json!("Status"), &json!("Success")));
     assert_eq!(
         status["details"],
         json!({
@@ -58,23 +50,11 @@ async fn a_bound_pod_waits_for_its_kubelet() {
         // Deleting again changes nothing, neither does asking for a longer wait.
         let before = cluster.server.store().revision();
         assert_eq!(cluster.delete(&path, json!({})).await.expect(200), pending);
-        assert_eq!(
-            cluster
-                .delete(&path, json!({"gracePeriodSeconds": 60}))
-                .await
-                .expect(200),
-            pending
-        );
+        assert_eq!(cluster.delete(&path, json!({"gracePeriodSeconds": 60})).await.expect(200), pending);
         assert_eq!(cluster.server.store().revision(), before);
-        let shorter = cluster
-            .delete(&path, json!({"gracePeriodSeconds": 2}))
-            .await
-            .expect(200);
+        let shorter = cluster.delete(&path, json!({"gracePeriodSeconds": 2})).await.expect(200);
         assert_eq!(shorter["metadata"]["deletionGracePeriodSeconds"], 2);
-        cluster
-            .delete(&path, json!({"gracePeriodSeconds": 0}))
-            .await
-            .expect(200);
+        cluster.delete(&path, json!({"gracePeriodSeconds": 0})).await.expect(200);
         cluster.get(&path).await.refusal(404, "NotFound");
     }
 }
@@ -88,10 +68,7 @@ async fn a_pod_says_itself_how_long_it_takes() {
         }))
         .await;
     cluster.bind("p", "n1").await.expect(201);
-    let pending = cluster
-        .delete(&format!("{PODS}/p"), Value::Null)
-        .await
-        .expect(200);
+    let pending = cluster.delete(&format!("{PODS}/p"), Value::Null).await.expect(200);
     assert_eq!(pending["metadata"]["deletionGracePeriodSeconds"], 7);
 }
 
@@ -102,11 +79,7 @@ async fn a_finished_pod_goes_at_once() {
     cluster.create_pod(pod("p")).await;
     cluster.bind("p", "n1").await.expect(201);
     cluster
-        .patch(
-            &format!("{path}/status"),
-            "merge",
-            json!({"status": {"phase": "Succeeded"}}),
-        )
+        .patch(&format!("{path}/status"), "merge", json!({"status": {"phase": "Succeeded"}}))
         .await
         .expect(200);
     cluster.delete(&path, Value::Null).await.expect(200);
@@ -124,20 +97,11 @@ async fn the_last_finalizer_holds_an_object() {
     assert_eq!(pending["kind"], "Lease");
     assert!(pending["metadata"]["deletionTimestamp"].is_string());
     let finalizers = |list: Value| json!({"metadata": {"finalizers": list}});
-    let message = cluster
-        .patch(&path, "merge", finalizers(json!(["x.io/c"])))
-        .await
-        .refusal(422, "Invalid");
+    let message = cluster.patch(&path, "merge", finalizers(json!(["x.io/c"]))).await.refusal(422, "Invalid");
     assert!(message.contains("no new finalizers"), "{message}");
-    cluster
-        .patch(&path, "merge", finalizers(json!(["x.io/b"])))
-        .await
-        .expect(200);
+    cluster.patch(&path, "merge", finalizers(json!(["x.io/b"]))).await.expect(200);
     cluster.get(&path).await.expect(200);
-    cluster
-        .patch(&path, "merge", finalizers(Value::Null))
-        .await
-        .expect(200);
+    cluster.patch(&path, "merge", finalizers(Value::Null)).await.expect(200);
     cluster.get(&path).await.refusal(404, "NotFound");
 }
 
@@ -145,20 +109,12 @@ async fn the_last_finalizer_holds_an_object() {
 async fn a_bound_pod_with_a_finalizer_waits_for_both() {
     let cluster = Cluster::new();
     let path = format!("{PODS}/p");
-    cluster
-        .create_pod(pod_with("p", |p| p["metadata"]["finalizers"] = json!(["x.io/a"])))
-        .await;
+    cluster.create_pod(pod_with("p", |p| p["metadata"]["finalizers"] = json!(["x.io/a"]))).await;
     cluster.bind("p", "n1").await.expect(201);
     cluster.delete(&path, Value::Null).await.expect(200);
-    let pending = cluster
-        .delete(&path, json!({"gracePeriodSeconds": 0}))
-        .await
-        .expect(200);
+    let pending = cluster.delete(&path, json!({"gracePeriodSeconds": 0})).await.expect(200);
     assert_eq!(pending["metadata"]["deletionGracePeriodSeconds"], 0);
-    cluster
-        .patch(&path, "merge", json!({"metadata": {"finalizers": null}}))
-        .await
-        .expect(200);
+    cluster.patch(&path, "merge", json!({"metadata": {"finalizers": null}})).await.expect(200);
     cluster.get(&path).await.refusal(404, "NotFound");
 }
 
@@ -168,17 +124,11 @@ async fn preconditions_are_honoured() {
     let created = cluster.create_pod(pod("p")).await;
     let path = format!("{PODS}/p");
     for wrong in [json!({"uid": "other"}), json!({"resourceVersion": "1"})] {
-        cluster
-            .delete(&path, json!({"preconditions": wrong}))
-            .await
-            .refusal(409, "Conflict");
+        cluster.delete(&path, json!({"preconditions": wrong})).await.refusal(409, "Conflict");
     }
     let right =
         json!({"uid": created["metadata"]["uid"], "resourceVersion": created["metadata"]["resourceVersion"]});
-    cluster
-        .delete(&path, json!({"preconditions": right}))
-        .await
-        .expect(200);
+    cluster.delete(&path, json!({"preconditions": right})).await.expect(200);
 }
 
 #[tokio::test]
@@ -187,15 +137,9 @@ async fn a_collection_is_deleted_by_selector() {
     for name in ["a", "b", "c"] {
         cluster.create_pod(pod(name)).await;
     }
-    cluster
-        .delete(&format!("{PODS}?labelSelector=app%20in%20(a,b)"), Value::Null)
-        .await
-        .expect(200);
+    cluster.delete(&format!("{PODS}?labelSelector=app%20in%20(a,b)"), Value::Null).await.expect(200);
     assert_eq!(crate::harness::names(&cluster.get(PODS).await.expect(200)), ["c"]);
-    cluster
-        .delete("/api/v1/pods", Value::Null)
-        .await
-        .refusal(405, "MethodNotAllowed");
+    cluster.delete("/api/v1/pods", Value::Null).await.refusal(405, "MethodNotAllowed");
 }
 
 #[tokio::test]
@@ -224,35 +168,21 @@ async fn dependents_go_when_all_their_owners_are_gone() {
     };
     let (a, b) = (owner("a").await, owner("b").await);
     let foreign = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u"});
-    for (name, owners) in [
-        ("one", json!([a])),
-        ("both", json!([a, b])),
-        ("foreign", json!([a, foreign])),
-        ("none", json!([])),
-    ] {
-        cluster
-            .create_pod(pod_with(name, |p| p["metadata"]["ownerReferences"] = owners))
-            .await;
+    for (name, owners) in
+        [("one", json!([a])), ("both", json!([a, b])), ("foreign", json!([a, foreign])), ("none", json!([]))]
+    {
+        cluster.create_pod(pod_with(name, |p| p["metadata"]["ownerReferences"] = owners)).await;
     }
     cluster.tidy(&mut janitor);
     let left = async || {
         let list = cluster.get(PODS).await.expect(200);
-        crate::harness::names(&list)
-            .into_iter()
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
+        crate::harness::names(&list).into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(left().await, ["both", "foreign", "none", "one"]);
-    cluster
-        .delete(&format!("{LEASES}/a"), Value::Null)
-        .await
-        .expect(200);
+    cluster.delete(&format!("{LEASES}/a"), Value::Null).await.expect(200);
     cluster.tidy(&mut janitor);
     assert_eq!(left().await, ["both", "foreign", "none"]);
-    cluster
-        .delete(&format!("{LEASES}/b"), Value::Null)
-        .await
-        .expect(200);
+    cluster.delete(&format!("{LEASES}/b"), Value::Null).await.expect(200);
     cluster.tidy(&mut janitor);
     assert_eq!(left().await, ["foreign", "none"]);
     // A dependent that comes after its owner went.
@@ -269,21 +199,12 @@ async fn dependents_go_when_all_their_owners_are_gone() {
 async fn a_namespace_goes_when_it_is_empty() {
     let cluster = Cluster::new();
     let mut janitor = Janitor::default();
-    cluster
-        .post(NAMESPACES, json!({"metadata": {"name": "team"}}))
-        .await
-        .expect(201);
+    cluster.post(NAMESPACES, json!({"metadata": {"name": "team"}})).await.expect(201);
     let pods = format!("{NAMESPACES}/team/pods");
     for name in ["bound", "loose"] {
         cluster.post(&pods, pod(name)).await.expect(201);
     }
-    cluster
-        .post(
-            &format!("{pods}/bound/binding"),
-            crate::harness::binding("bound", "n"),
-        )
-        .await
-        .expect(201);
+    cluster.post(&format!("{pods}/bound/binding"), crate::harness::binding("bound", "n")).await.expect(201);
     let path = format!("{NAMESPACES}/team");
     let pending = cluster.delete(&path, Value::Null).await.expect(200);
     assert_eq!(pending["status"]["phase"], "Terminating");
@@ -295,10 +216,7 @@ async fn a_namespace_goes_when_it_is_empty() {
     assert_eq!(crate::harness::names(&left), ["bound"]);
     assert!(left["items"][0]["metadata"]["deletionTimestamp"].is_string());
     cluster.get(&path).await.expect(200);
-    cluster
-        .delete(&format!("{pods}/bound"), json!({"gracePeriodSeconds": 0}))
-        .await
-        .expect(200);
+    cluster.delete(&format!("{pods}/bound"), json!({"gracePeriodSeconds": 0})).await.expect(200);
     cluster.tidy(&mut janitor);
     cluster.get(&path).await.refusal(404, "NotFound");
 }
@@ -307,37 +225,19 @@ async fn a_namespace_goes_when_it_is_empty() {
 async fn a_cluster_keeps_its_own_namespaces() {
     let cluster = Cluster::new();
     let list = cluster.get(NAMESPACES).await.expect(200);
-    assert_eq!(
-        crate::harness::names(&list),
-        ["default", "kube-node-lease", "kube-public", "kube-system"]
-    );
-    cluster
-        .delete(&format!("{NAMESPACES}/default"), Value::Null)
-        .await
-        .refusal(403, "Forbidden");
+    assert_eq!(crate::harness::names(&list), ["default", "kube-node-lease", "kube-public", "kube-system"]);
+    cluster.delete(&format!("{NAMESPACES}/default"), Value::Null).await.refusal(403, "Forbidden");
 }
 
 #[tokio::test]
 async fn the_janitor_runs_by_itself() {
     let cluster = Cluster::new();
     let janitor = tokio::spawn(tutti_cluster::server::run_janitor(cluster.server.clone()));
-    let mut events = cluster
-        .watch(&format!(
-            "{NAMESPACES}?watch=true&fieldSelector=metadata.name%3Dteam"
-        ))
-        .await;
-    cluster
-        .post(NAMESPACES, json!({"metadata": {"name": "team"}}))
-        .await
-        .expect(201);
-    cluster
-        .post(&format!("{NAMESPACES}/team/pods"), pod("p"))
-        .await
-        .expect(201);
-    cluster
-        .delete(&format!("{NAMESPACES}/team"), Value::Null)
-        .await
-        .expect(200);
+    let mut events =
+        cluster.watch(&format!("{NAMESPACES}?watch=true&fieldSelector=metadata.name%3Dteam")).await;
+    cluster.post(NAMESPACES, json!({"metadata": {"name": "team"}})).await.expect(201);
+    cluster.post(&format!("{NAMESPACES}/team/pods"), pod("p")).await.expect(201);
+    cluster.delete(&format!("{NAMESPACES}/team"), Value::Null).await.expect(200);
     for expected in ["ADDED", "MODIFIED", "DELETED"] {
         assert_eq!(events.next_brief().await.0, expected);
     }
@@ -365,10 +265,8 @@ impl tutti_cluster::store::Environment for TurnedClock {
 #[tokio::test]
 async fn events_go_an_hour_after_their_last_change() {
     let clock = std::sync::Arc::new(TurnedClock(std::sync::Mutex::new(jiff::Timestamp::UNIX_EPOCH)));
-    let cluster = Cluster::with(tutti_cluster::server::Options {
-        environment: clock.clone(),
-        ..Default::default()
-    });
+    let cluster =
+        Cluster::with(tutti_cluster::server::Options { environment: clock.clone(), ..Default::default() });
     let mut janitor = Janitor::default();
     let events = "/api/v1/namespaces/default/events";
     for name in ["quiet", "repeated"] {
@@ -384,20 +282,11 @@ async fn events_go_an_hour_after_their_last_change() {
     };
     pass_minutes(0);
     pass_minutes(50);
-    cluster
-        .patch(&format!("{events}/repeated"), "merge", json!({"count": 2}))
-        .await
-        .expect(200);
+    cluster.patch(&format!("{events}/repeated"), "merge", json!({"count": 2})).await.expect(200);
     pass_minutes(9);
-    assert_eq!(
-        crate::harness::names(&cluster.get(events).await.expect(200)).len(),
-        2
-    );
+    assert_eq!(crate::harness::names(&cluster.get(events).await.expect(200)).len(), 2);
     pass_minutes(2);
-    assert_eq!(
-        crate::harness::names(&cluster.get(events).await.expect(200)),
-        ["repeated"]
-    );
+    assert_eq!(crate::harness::names(&cluster.get(events).await.expect(200)), ["repeated"]);
     pass_minutes(60);
     assert!(crate::harness::names(&cluster.get(events).await.expect(200)).is_empty());
 }

@@ -53,10 +53,7 @@ impl Cluster {
 
     pub(crate) fn with(options: Options) -> Self {
         let server = ApiServer::new(options);
-        Self {
-            router: router(Arc::clone(&server)),
-            server,
-        }
+        Self { router: router(Arc::clone(&server)), server }
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
@@ -65,19 +62,11 @@ impl Cluster {
         let bytes = response.into_body().collect().await.unwrap().to_bytes();
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let body = serde_json::from_str(&text).unwrap_or(Value::Null);
-        Answer {
-            code,
-            headers,
-            text,
-            body,
-        }
+        Answer { code, headers, text, body }
     }
 
     pub(crate) async fn call(&self, method: &str, path: &str, media_type: &str, body: String) -> Answer {
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header("content-type", media_type);
+        let request = Request::builder().method(method).uri(path).header("content-type", media_type);
         self.send(request.body(Body::from(body)).unwrap()).await
     }
 
@@ -91,8 +80,7 @@ impl Cluster {
     }
 
     pub(crate) async fn post(&self, path: &str, body: Value) -> Answer {
-        self.call("POST", path, "application/json", body.to_string())
-            .await
+        self.call("POST", path, "application/json", body.to_string()).await
     }
 
     pub(crate) async fn put(&self, path: &str, body: Value) -> Answer {
@@ -101,21 +89,11 @@ impl Cluster {
 
     /// `kind` is `json`, `merge` or `strategic-merge`.
     pub(crate) async fn patch(&self, path: &str, kind: &str, body: Value) -> Answer {
-        self.call(
-            "PATCH",
-            path,
-            &format!("application/{kind}-patch+json"),
-            body.to_string(),
-        )
-        .await
+        self.call("PATCH", path, &format!("application/{kind}-patch+json"), body.to_string()).await
     }
 
     pub(crate) async fn delete(&self, path: &str, options: Value) -> Answer {
-        let body = if options.is_null() {
-            String::new()
-        } else {
-            options.to_string()
-        };
+        let body = if options.is_null() { String::new() } else { options.to_string() };
         self.call("DELETE", path, "application/json", body).await
     }
 
@@ -124,8 +102,7 @@ impl Cluster {
     }
 
     pub(crate) async fn bind(&self, name: &str, node: &str) -> Answer {
-        self.post(&format!("{PODS}/{name}/binding"), binding(name, node))
-            .await
+        self.post(&format!("{PODS}/{name}/binding"), binding(name, node)).await
     }
 
     pub(crate) async fn watch(&self, path: &str) -> Events {
@@ -133,17 +110,10 @@ impl Cluster {
     }
 
     pub(crate) async fn watch_as(&self, path: &str, accept: &str) -> Events {
-        let request = Request::builder()
-            .uri(path)
-            .header("accept", accept)
-            .body(Body::empty())
-            .unwrap();
+        let request = Request::builder().uri(path).header("accept", accept).body(Body::empty()).unwrap();
         let response = self.router.clone().oneshot(request).await.unwrap();
         assert_eq!(response.status().as_u16(), 200);
-        Events {
-            stream: response.into_body().into_data_stream(),
-            buffer: Vec::new(),
-        }
+        Events { stream: response.into_body().into_data_stream(), buffer: Vec::new() }
     }
 
     /// Lets the janitor do all that it has to do now.
@@ -171,9 +141,7 @@ impl Events {
                 let line: Vec<u8> = self.buffer.drain(..=end).collect();
                 return Some(serde_json::from_slice(&line).unwrap());
             }
-            let piece = tokio::time::timeout(PATIENCE, self.stream.next())
-                .await
-                .expect("no event came");
+            let piece = tokio::time::timeout(PATIENCE, self.stream.next()).await.expect("no event came");
             self.buffer.extend_from_slice(&piece?.unwrap());
         }
     }
@@ -188,9 +156,7 @@ impl Events {
     /// True if nothing comes for a short while.
     pub(crate) async fn is_quiet(&mut self) -> bool {
         self.buffer.is_empty()
-            && tokio::time::timeout(Duration::from_millis(50), self.stream.next())
-                .await
-                .is_err()
+            && tokio::time::timeout(Duration::from_millis(50), self.stream.next()).await.is_err()
     }
 }
 
@@ -218,12 +184,7 @@ pub(crate) fn binding(name: &str, node: &str) -> Value {
 }
 
 pub(crate) fn names(list: &Value) -> Vec<&str> {
-    list["items"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|i| i["metadata"]["name"].as_str().unwrap())
-        .collect()
+    list["items"].as_array().unwrap().iter().map(|i| i["metadata"]["name"].as_str().unwrap()).collect()
 }
 
 pub(crate) fn version(object: &Value) -> &str {

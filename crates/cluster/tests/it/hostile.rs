@@ -28,10 +28,7 @@ fn places(value: &Value, at: &str, out: &mut Vec<String>) {
     out.push(at.to_owned());
     match value {
         Value::Object(map) => map.iter().for_each(|(k, v)| places(v, &format!("{at}/{k}"), out)),
-        Value::Array(list) => list
-            .iter()
-            .enumerate()
-            .for_each(|(i, v)| places(v, &format!("{at}/{i}"), out)),
+        Value::Array(list) => list.iter().enumerate().for_each(|(i, v)| places(v, &format!("{at}/{i}"), out)),
         _ => {}
     }
 }
@@ -67,59 +64,23 @@ async fn odd_values_anywhere_in_a_body_never_break_the_server() {
             let mut body = full.clone();
             *body.pointer_mut(place).unwrap() = odd;
             let what = format!("{place}: {body}");
-            check(
-                cluster
-                    .post(&format!("{PODS}?dryRun=All"), body.clone())
-                    .await
-                    .code,
-                &what,
-            );
+            check(cluster.post(&format!("{PODS}?dryRun=All"), body.clone()).await.code, &what);
             check(cluster.post(PODS, body.clone()).await.code, &what);
             check(cluster.put(&format!("{PODS}/p"), body.clone()).await.code, &what);
-            check(
-                cluster.put(&format!("{PODS}/p/status"), body.clone()).await.code,
-                &what,
-            );
+            check(cluster.put(&format!("{PODS}/p/status"), body.clone()).await.code, &what);
             for kind in ["merge", "strategic-merge", "json"] {
-                check(
-                    cluster
-                        .patch(&format!("{PODS}/target"), kind, body.clone())
-                        .await
-                        .code,
-                    &what,
-                );
-                check(
-                    cluster
-                        .patch(&format!("{PODS}/target/status"), kind, body.clone())
-                        .await
-                        .code,
-                    &what,
-                );
+                check(cluster.patch(&format!("{PODS}/target"), kind, body.clone()).await.code, &what);
+                check(cluster.patch(&format!("{PODS}/target/status"), kind, body.clone()).await.code, &what);
             }
-            check(
-                cluster
-                    .post(&format!("{PODS}/p/binding"), body.clone())
-                    .await
-                    .code,
-                &what,
-            );
-            check(
-                cluster
-                    .post(&format!("{PODS}/p/eviction"), body.clone())
-                    .await
-                    .code,
-                &what,
-            );
+            check(cluster.post(&format!("{PODS}/p/binding"), body.clone()).await.code, &what);
+            check(cluster.post(&format!("{PODS}/p/eviction"), body.clone()).await.code, &what);
             check(cluster.delete(&format!("{PODS}/p"), body).await.code, &what);
         }
     }
     // Whatever got in can be listed, in all forms.
     let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
     cluster.get_as("/api/v1/pods", table).await.expect(200);
-    cluster
-        .get("/api/v1/pods?fieldSelector=status.phase%3DRunning&labelSelector=app")
-        .await
-        .expect(200);
+    cluster.get("/api/v1/pods?fieldSelector=status.phase%3DRunning&labelSelector=app").await.expect(200);
 }
 
 #[tokio::test]
@@ -203,15 +164,9 @@ async fn odd_paths_are_not_found() {
 #[tokio::test]
 async fn odd_headers_never_break_the_server() {
     let cluster = Cluster::new();
-    for value in [
-        "",
-        ";;;",
-        ",,,",
-        "application/json;as=",
-        "application/json;as=Table;g=;v=",
-        "\u{e9}",
-        "a/b;c",
-    ] {
+    for value in
+        ["", ";;;", ",,,", "application/json;as=", "application/json;as=Table;g=;v=", "\u{e9}", "a/b;c"]
+    {
         for header in ["accept", "content-type"] {
             let request = Request::builder().uri(PODS).method("POST");
             let Ok(request) = request.header(header, value.as_bytes()).body(Body::from("{}")) else {
@@ -245,20 +200,9 @@ async fn every_resource_survives_odd_fields() {
             } else {
                 format!("/apis/{}/{version}", resource.group)
             };
-            let namespace = if resource.namespaced {
-                "/namespaces/default"
-            } else {
-                ""
-            };
+            let namespace = if resource.namespaced { "/namespaces/default" } else { "" };
             let collection = format!("{root}{namespace}/{}", resource.plural);
-            for field in [
-                "spec",
-                "status",
-                "value",
-                "metadata",
-                "involvedObject",
-                "spec/schedulingPolicy",
-            ] {
+            for field in ["spec", "status", "value", "metadata", "involvedObject", "spec/schedulingPolicy"] {
                 for odd in oddities() {
                     let mut body = json!({"metadata": {"name": "x"}});
                     match field.split_once('/') {
@@ -271,13 +215,7 @@ async fn every_resource_survives_odd_fields() {
                     check(cluster.put(&item, body.clone()).await.code, &what);
                     for kind in ["merge", "strategic-merge"] {
                         check(cluster.patch(&item, kind, body.clone()).await.code, &what);
-                        check(
-                            cluster
-                                .patch(&format!("{item}/status"), kind, body.clone())
-                                .await
-                                .code,
-                            &what,
-                        );
+                        check(cluster.patch(&format!("{item}/status"), kind, body.clone()).await.code, &what);
                     }
                     check(cluster.get(&collection).await.code, &what);
                     check(cluster.delete(&item, Value::Null).await.code, &what);

@@ -8,9 +8,7 @@ const GROUPS: &str = "/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgrou
 
 async fn class(cluster: &Cluster, name: &str, value: i64, more: Value) {
     let mut body = json!({"metadata": {"name": name}, "value": value});
-    body.as_object_mut()
-        .unwrap()
-        .extend(more.as_object().cloned().unwrap_or_default());
+    body.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
     cluster.post(CLASSES, body).await.expect(201);
 }
 
@@ -34,14 +32,8 @@ async fn a_pod_gets_the_value_and_the_policy_of_its_class() {
     let created = cluster.create_pod(of_class("p", "high")).await;
     assert_eq!(created["spec"]["priority"], 1000);
     assert_eq!(created["spec"]["preemptionPolicy"], "Never");
-    let message = cluster
-        .post(PODS, of_class("q", "nope"))
-        .await
-        .refusal(403, "Forbidden");
-    assert_eq!(
-        message,
-        "pods \"q\" is forbidden: no PriorityClass with name nope was found"
-    );
+    let message = cluster.post(PODS, of_class("q", "nope")).await.refusal(403, "Forbidden");
+    assert_eq!(message, "pods \"q\" is forbidden: no PriorityClass with name nope was found");
 }
 
 #[tokio::test]
@@ -56,10 +48,7 @@ async fn nobody_may_contradict_the_class() {
         body["spec"][field] = wrong;
         cluster.post(PODS, body.clone()).await.refusal(403, "Forbidden");
         body["spec"][field] = right;
-        cluster
-            .post(&format!("{PODS}?dryRun=All"), body)
-            .await
-            .expect(201);
+        cluster.post(&format!("{PODS}?dryRun=All"), body).await.expect(201);
     }
 }
 
@@ -85,15 +74,9 @@ async fn groups_get_the_value_of_their_class() {
     };
     let created = cluster.post(GROUPS, group("g", "high")).await.expect(201);
     assert_eq!(created["spec"]["priority"], 1000);
-    cluster
-        .post(GROUPS, group("h", "nope"))
-        .await
-        .refusal(403, "Forbidden");
+    cluster.post(GROUPS, group("h", "nope")).await.refusal(403, "Forbidden");
     // Above what a group may have.
-    cluster
-        .post(GROUPS, group("i", "system-node-critical"))
-        .await
-        .refusal(422, "Invalid");
+    cluster.post(GROUPS, group("i", "system-node-critical")).await.refusal(422, "Invalid");
 }
 
 #[tokio::test]

@@ -24,18 +24,13 @@ async fn a_watch_from_a_version_sees_all_that_comes_after_it() {
     cluster.create_pod(pod("before")).await;
     let list = cluster.get(PODS).await.expect(200);
     let missed = cluster.create_pod(pod("missed")).await;
-    let mut events = cluster
-        .watch(&format!("{PODS}?watch=true&resourceVersion={}", version(&list)))
-        .await;
+    let mut events = cluster.watch(&format!("{PODS}?watch=true&resourceVersion={}", version(&list))).await;
     let event = events.next().await.unwrap();
     assert_eq!(event, json!({"type": "ADDED", "object": missed}));
     let path = format!("{PODS}/missed");
     let patch = json!({"metadata": {"labels": {"x": "1"}}});
     let changed = cluster.patch(&path, "merge", patch).await.expect(200);
-    assert_eq!(
-        events.next().await.unwrap(),
-        json!({"type": "MODIFIED", "object": changed})
-    );
+    assert_eq!(events.next().await.unwrap(), json!({"type": "MODIFIED", "object": changed}));
     let deleted = cluster.delete(&path, Value::Null).await.expect(200);
     let event = events.next().await.unwrap();
     assert_eq!(event, json!({"type": "DELETED", "object": deleted}));
@@ -67,10 +62,7 @@ async fn a_streaming_list_ends_with_a_bookmark() {
         let mut events = cluster.watch(&format!("{PODS}?{query}{version}")).await;
         assert_eq!(events.next_brief().await, brief("ADDED", "a"));
         let bookmark = events.next().await.unwrap();
-        assert_eq!(
-            (&bookmark["type"], &bookmark["object"]["kind"]),
-            (&json!("BOOKMARK"), &json!("Pod"))
-        );
+        assert_eq!((&bookmark["type"], &bookmark["object"]["kind"]), (&json!("BOOKMARK"), &json!("Pod")));
         let metadata = &bookmark["object"]["metadata"];
         assert_eq!(metadata["annotations"]["k8s.io/initial-events-end"], "true");
         let revision = cluster.server.store().revision().to_string();
@@ -84,29 +76,20 @@ async fn a_streaming_list_ends_with_a_bookmark() {
         "watch=true&resourceVersion=x",
         "watch=true&timeoutSeconds=x",
     ] {
-        cluster
-            .get(&format!("{PODS}?{wrong}"))
-            .await
-            .refusal(400, "BadRequest");
+        cluster.get(&format!("{PODS}?{wrong}")).await.refusal(400, "BadRequest");
     }
 }
 
 #[tokio::test]
 async fn bookmarks_come_to_those_who_allow_them() {
-    let options = Options {
-        bookmark_interval: Duration::from_millis(20),
-        ..Options::default()
-    };
+    let options = Options { bookmark_interval: Duration::from_millis(20), ..Options::default() };
     let cluster = Cluster::with(options);
     let now = cluster.server.store().revision();
     let watch = format!("{PODS}?watch=true&resourceVersion={now}");
     let mut without = cluster.watch(&watch).await;
     let mut events = cluster.watch(&format!("{watch}&allowWatchBookmarks=true")).await;
     // Something that this watch does not show moves the bookmark on.
-    cluster
-        .post("/api/v1/namespaces", json!({"metadata": {"name": "x"}}))
-        .await
-        .expect(201);
+    cluster.post("/api/v1/namespaces", json!({"metadata": {"name": "x"}})).await.expect(201);
     for _ in 0..50 {
         let event = events.next().await.unwrap();
         assert_eq!(event["type"], "BOOKMARK");
@@ -121,9 +104,7 @@ async fn bookmarks_come_to_those_who_allow_them() {
 #[tokio::test]
 async fn a_watch_ends_when_its_time_is_up() {
     let cluster = Cluster::new();
-    let mut events = cluster
-        .watch(&format!("{PODS}?watch=true&timeoutSeconds=1"))
-        .await;
+    let mut events = cluster.watch(&format!("{PODS}?watch=true&timeoutSeconds=1")).await;
     assert!(events.next().await.is_none());
 }
 
@@ -137,14 +118,8 @@ async fn closing_the_server_ends_watches() {
 }
 
 fn forgetful() -> Cluster {
-    let limits = Limits {
-        events_max: 10,
-        bytes_max: usize::MAX,
-    };
-    Cluster::with(Options {
-        limits,
-        ..Options::default()
-    })
+    let limits = Limits { events_max: 10, bytes_max: usize::MAX };
+    Cluster::with(Options { limits, ..Options::default() })
 }
 
 #[tokio::test]
@@ -154,55 +129,35 @@ async fn a_watch_from_a_forgotten_version_is_refused() {
     for i in 0..20 {
         cluster.create_pod(pod(&format!("p{i}"))).await;
     }
-    let message = cluster
-        .get(&format!("{PODS}?watch=true&resourceVersion={old}"))
-        .await
-        .refusal(410, "Expired");
-    assert!(
-        message.starts_with(&format!("too old resource version: {old} (")),
-        "{message}"
-    );
+    let message =
+        cluster.get(&format!("{PODS}?watch=true&resourceVersion={old}")).await.refusal(410, "Expired");
+    assert!(message.starts_with(&format!("too old resource version: {old} (")), "{message}");
     let exact = format!("{PODS}?resourceVersionMatch=Exact&resourceVersion={old}");
     cluster.get(&exact).await.refusal(410, "Expired");
     // A version that does not exist yet is of another life of the cluster.
-    cluster
-        .get(&format!("{PODS}?watch=true&resourceVersion=99999"))
-        .await
-        .refusal(410, "Expired");
-    cluster
-        .get(&format!("{PODS}?resourceVersion=99999"))
-        .await
-        .refusal(504, "Timeout");
+    cluster.get(&format!("{PODS}?watch=true&resourceVersion=99999")).await.refusal(410, "Expired");
+    cluster.get(&format!("{PODS}?resourceVersion=99999")).await.refusal(504, "Timeout");
 }
 
 #[tokio::test]
 async fn a_watcher_that_is_too_slow_is_told_so() {
     let cluster = forgetful();
     let now = cluster.server.store().revision();
-    let mut events = cluster
-        .watch(&format!("{PODS}?watch=true&resourceVersion={now}"))
-        .await;
+    let mut events = cluster.watch(&format!("{PODS}?watch=true&resourceVersion={now}")).await;
     for i in 0..20 {
         cluster.create_pod(pod(&format!("p{i}"))).await;
     }
     let event = events.next().await.unwrap();
     assert_eq!(event["type"], "ERROR");
-    assert_eq!(
-        (&event["object"]["code"], &event["object"]["reason"]),
-        (&json!(410), &json!("Expired"))
-    );
+    assert_eq!((&event["object"]["code"], &event["object"]["reason"]), (&json!(410), &json!("Expired")));
     assert!(events.next().await.is_none());
 }
 
 #[tokio::test]
 async fn objects_enter_and_leave_a_selection() {
     let cluster = Cluster::new();
-    let mut events = cluster
-        .watch(&format!("{PODS}?watch=true&labelSelector=app%3Da"))
-        .await;
-    let mut rest = cluster
-        .watch(&format!("{PODS}?watch=true&labelSelector=app%21%3Da"))
-        .await;
+    let mut events = cluster.watch(&format!("{PODS}?watch=true&labelSelector=app%3Da")).await;
+    let mut rest = cluster.watch(&format!("{PODS}?watch=true&labelSelector=app%21%3Da")).await;
     cluster.create_pod(pod("a")).await;
     assert_eq!(events.next_brief().await, brief("ADDED", "a"));
     cluster.create_pod(pod("other")).await;
@@ -212,10 +167,7 @@ async fn objects_enter_and_leave_a_selection() {
     assert_eq!(left["type"], "DELETED");
     // The last state that was selected, with the version of the write that ended it.
     assert_eq!(left["object"]["metadata"]["labels"]["app"], "a");
-    assert_eq!(
-        version(&left["object"]),
-        cluster.server.store().revision().to_string()
-    );
+    assert_eq!(version(&left["object"]), cluster.server.store().revision().to_string());
     assert_eq!(rest.next_brief().await, brief("ADDED", "a"));
     label(&cluster, "a", "a").await;
     assert_eq!(events.next_brief().await, brief("ADDED", "a"));
@@ -228,9 +180,7 @@ async fn objects_enter_and_leave_a_selection() {
 #[tokio::test]
 async fn a_kubelet_sees_the_pods_of_its_node_only() {
     let cluster = Cluster::new();
-    let mut events = cluster
-        .watch("/api/v1/pods?watch=true&fieldSelector=spec.nodeName%3Dn1")
-        .await;
+    let mut events = cluster.watch("/api/v1/pods?watch=true&fieldSelector=spec.nodeName%3Dn1").await;
     for (name, node) in [("p1", "n1"), ("p2", "n2")] {
         cluster.create_pod(pod(name)).await;
         cluster.bind(name, node).await.expect(201);
@@ -244,10 +194,7 @@ async fn a_watch_of_a_namespace_sees_no_other() {
     let cluster = Cluster::new();
     let mut events = cluster.watch(&format!("{PODS}?watch=true")).await;
     let mut all = cluster.watch("/api/v1/pods?watch=true").await;
-    cluster
-        .post("/api/v1/namespaces/kube-system/pods", pod("k"))
-        .await
-        .expect(201);
+    cluster.post("/api/v1/namespaces/kube-system/pods", pod("k")).await.expect(201);
     cluster.create_pod(pod("d")).await;
     assert_eq!(events.next_brief().await, brief("ADDED", "d"));
     assert_eq!(all.next_brief().await, brief("ADDED", "k"));
@@ -261,23 +208,10 @@ async fn a_watch_of_tables_has_headers_once() {
     cluster.create_pod(pod("a")).await;
     cluster.create_pod(pod("b")).await;
     let (first, second) = (events.next().await.unwrap(), events.next().await.unwrap());
-    assert_eq!(
-        (&first["type"], &first["object"]["kind"]),
-        (&json!("ADDED"), &json!("Table"))
-    );
+    assert_eq!((&first["type"], &first["object"]["kind"]), (&json!("ADDED"), &json!("Table")));
     assert_eq!(first["object"]["rows"][0]["object"]["metadata"]["name"], "a");
-    assert!(
-        !first["object"]["columnDefinitions"]
-            .as_array()
-            .unwrap()
-            .is_empty()
-    );
-    assert!(
-        second["object"]["columnDefinitions"]
-            .as_array()
-            .unwrap()
-            .is_empty()
-    );
+    assert!(!first["object"]["columnDefinitions"].as_array().unwrap().is_empty());
+    assert!(second["object"]["columnDefinitions"].as_array().unwrap().is_empty());
 }
 
 #[tokio::test]
