@@ -71,12 +71,12 @@ impl ApiServer {
     fn priority_of(&self, class: &str) -> Option<Priority> {
         let id = ResourceId::of_kind("scheduling.k8s.io", "PriorityClass")?;
         if !class.is_empty() {
-            return self.store.get(id, &Key::new("", class)).map(|object| Priority::of(object.value()));
+            return self.store.get(id, &Key::new("", class)).map(|object| Priority::of(&object.value()));
         }
         // Nothing but good manners keeps two classes from both being the default; the lower one counts.
         let classes = self.store.list(id, Range::default()).objects;
         let defaults = classes.iter().filter(|c| c.value().get("globalDefault") == Some(&json!(true)));
-        let lowest = defaults.map(|c| Priority::of(c.value())).min_by_key(|priority| priority.value);
+        let lowest = defaults.map(|c| Priority::of(&c.value())).min_by_key(|priority| priority.value);
         Some(lowest.unwrap_or_else(|| Priority {
             class: String::new(),
             value: PRIORITY_DEFAULT,

@@ -133,7 +133,7 @@ impl ApiServer {
         let Some(namespace) = self.store.get(id, &key) else {
             return Err(ApiError::not_found(id.resource(), &target.namespace));
         };
-        if metadata::is_terminating(namespace.value()) {
+        if metadata::is_terminating(&namespace.value()) {
             let why = format!(
                 "unable to create new content in namespace {} because it is being terminated",
                 target.namespace

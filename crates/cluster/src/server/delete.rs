@@ -125,7 +125,7 @@ impl ApiServer {
                 Ok(Deleted::Pending(Arc::new(Object::detached(id, key, expected, value))))
             }
             Step::Remove => {
-                let change = Change::Remove { expected, last: Value::clone(stored.value()) };
+                let change = Change::Remove { expected, last: Value::clone(&stored.value()) };
                 self.store.commit(Commit { id, key, change, guard: None }).map(Deleted::Gone)
             }
             Step::Mark(value) => {
@@ -137,7 +137,7 @@ impl ApiServer {
 
     fn deletion_step(&self, stored: &Object, asked: Option<i64>) -> Step {
         let resource = stored.id().resource();
-        let object = stored.value();
+        let object = &stored.value();
         let held = metadata::finalizers(object).next().is_some() || rules::removed_by_janitor(resource);
         let grace = rules::grace_seconds(resource, object, asked);
         let now = self.store.environment().now();
@@ -156,12 +156,12 @@ impl ApiServer {
 
 /// True if the object is a pod whose kubelet still has to stop it.
 fn runs(stored: &Object) -> bool {
-    rules::grace_seconds(stored.id().resource(), stored.value(), Some(1)) > 0
+    rules::grace_seconds(stored.id().resource(), &stored.value(), Some(1)) > 0
 }
 
 /// The object with the marks of a deletion that waits.
 fn marked(stored: &Object, now: Timestamp, grace: i64) -> Value {
-    let mut object = Value::clone(stored.value());
+    let mut object = Value::clone(&stored.value());
     let end = now.saturating_add(SignedDuration::from_secs(grace)).unwrap_or(now);
     metadata::set(&mut object, "deletionTimestamp", json!(rfc3339_seconds(end)));
     metadata::set(&mut object, "deletionGracePeriodSeconds", json!(grace));
@@ -179,7 +179,7 @@ fn marked(stored: &Object, now: Timestamp, grace: i64) -> Value {
 
 /// The object with an earlier end of its grace.
 fn shortened(stored: &Object, grace: i64) -> Value {
-    let mut object = Value::clone(stored.value());
+    let mut object = Value::clone(&stored.value());
     let saved = metadata::grace_seconds(&object) - grace;
     let end = metadata::text(&object, "deletionTimestamp").parse::<Timestamp>();
     if let Ok(end) = end.and_then(|end| end.checked_sub(SignedDuration::from_secs(saved))) {

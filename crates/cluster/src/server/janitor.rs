@@ -126,7 +126,7 @@ impl Janitor {
         let object = &event.object;
         let place = || (object.id(), object.key().clone());
         if let Some(previous) = &event.previous {
-            for uid in owner_uids(previous.value()) {
+            for uid in owner_uids(&previous.value()) {
                 if let Some(places) = self.dependents.get_mut(uid) {
                     places.remove(&place());
                     if places.is_empty() {
@@ -138,7 +138,7 @@ impl Janitor {
         if event.kind == EventKind::Deleted {
             self.terminating
                 .retain(|key| !(rules::is_namespace(object.id().resource()) && key == object.key()));
-            if let Some(places) = self.dependents.get(metadata::text(object.value(), "uid")) {
+            if let Some(places) = self.dependents.get(metadata::text(&object.value(), "uid")) {
                 self.suspects.extend(places.iter().cloned());
             }
         } else {
@@ -150,15 +150,15 @@ impl Janitor {
         self.expiry.observe(object, now);
         let place = (object.id(), object.key().clone());
         let mut owned = false;
-        for uid in owner_uids(object.value()) {
+        for uid in owner_uids(&object.value()) {
             self.dependents.entry(uid.to_owned()).or_default().insert(place.clone());
             owned = true;
         }
-        if owned && !metadata::is_terminating(object.value()) {
+        if owned && !metadata::is_terminating(&object.value()) {
             // It may have been created after its owners went.
             self.suspects.insert(place);
         }
-        if rules::is_namespace(object.id().resource()) && metadata::is_terminating(object.value()) {
+        if rules::is_namespace(object.id().resource()) && metadata::is_terminating(&object.value()) {
             self.terminating.insert(object.key().clone());
         }
     }
@@ -178,16 +178,16 @@ impl Janitor {
             let range = Range { namespace: Some(&key.name), ..Range::default() };
             let page = server.store.list(id, range);
             empty &= page.objects.is_empty();
-            let going = |object: &&Arc<Object>| !metadata::is_terminating(object.value());
+            let going = |object: &&Arc<Object>| !metadata::is_terminating(&object.value());
             let mut due = page.objects.iter().filter(going);
             for object in due.by_ref().take(SWEEP_MAX) {
                 delete(server, object);
             }
             more |= due.next().is_some();
         }
-        if empty && metadata::finalizers(namespace.value()).next().is_none() {
+        if empty && metadata::finalizers(&namespace.value()).next().is_none() {
             let change =
-                Change::Remove { expected: namespace.revision(), last: Value::clone(namespace.value()) };
+                Change::Remove { expected: namespace.revision(), last: Value::clone(&namespace.value()) };
             let guard = Some(Guard::NamespaceEmpty(Arc::clone(&key.name)));
             // If it was written or filled meanwhile, the event of that write brings us back here.
             let _ = server.store.commit(Commit { id: namespaces, key: key.clone(), change, guard });
@@ -205,7 +205,7 @@ fn delete(server: &ApiServer, object: &Object) {
         name: Some(object.key().name.to_string()),
         sub: None,
     };
-    let uid = Some(metadata::text(object.value(), "uid").to_owned());
+    let uid = Some(metadata::text(&object.value(), "uid").to_owned());
     if let Err(error) = server.delete(&target, &DeleteOptions { uid, ..DeleteOptions::default() }) {
         // Gone or replaced by another: nothing is left to do. Anything else shows up again with its next event.
         tracing::debug!(%error, resource = id.resource().plural, name = %object.key().name, "not collected");
@@ -223,11 +223,11 @@ fn owner_uids(object: &Value) -> impl Iterator<Item = &str> {
 
 /// True if an object has owners and none of them exists.
 fn is_orphan(server: &ApiServer, object: &Object) -> bool {
-    if metadata::is_terminating(object.value()) {
+    if metadata::is_terminating(&object.value()) {
         return false;
     }
     let mut owned = false;
-    for owner in owners(object.value()) {
+    for owner in owners(&object.value()) {
         owned = true;
         if owner_exists(server, object, owner) {
             return false;
@@ -245,5 +245,5 @@ fn owner_exists(server: &ApiServer, object: &Object, owner: &Value) -> bool {
     };
     let namespace = if id.resource().namespaced { &*object.key().namespace } else { "" };
     let found = server.store.get(id, &Key::new(namespace, text("name")));
-    found.is_some_and(|found| metadata::text(found.value(), "uid") == text("uid"))
+    found.is_some_and(|found| metadata::text(&found.value(), "uid") == text("uid"))
 }

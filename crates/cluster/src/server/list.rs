@@ -40,8 +40,8 @@ impl Selection {
     }
 
     pub(super) fn matches(&self, object: &Object) -> bool {
-        (self.labels.is_empty() || self.labels.matches(object.value()))
-            && (self.fields.is_empty() || self.fields.matches(object.id().resource(), object.value()))
+        (self.labels.is_empty() || self.labels.matches(&object.value()))
+            && (self.fields.is_empty() || self.fields.matches(object.id().resource(), &object.value()))
     }
 }
 

@@ -88,7 +88,7 @@ fn binding_node(binding: &Value) -> Result<&str, ApiError> {
 }
 
 fn check_bindable(resource: &Resource, stored: &Object) -> Result<(), ApiError> {
-    let pod = stored.value();
+    let pod = &stored.value();
     let name = &stored.key().name;
     // The refusal names the subresource: a client must not take it for a lost race on the pod itself.
     let refuse = |why: String| {
@@ -111,7 +111,7 @@ fn check_bindable(resource: &Resource, stored: &Object) -> Result<(), ApiError> 
 
 /// The pod after a binding.
 fn bound(stored: &Object, node: &str, binding: &Value, now: &str) -> Value {
-    let mut pod = Value::clone(stored.value());
+    let mut pod = Value::clone(&stored.value());
     for field in ["annotations", "labels"] {
         let added = metadata::of(binding).and_then(|m| m.get(field)).and_then(Value::as_object);
         if let (Some(added), Some(metadata)) = (added, metadata::of_mut(&mut pod)) {

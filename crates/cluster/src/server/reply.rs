@@ -83,8 +83,7 @@ pub(super) fn object_json(
         Form::Plain => return object.json(target.version),
         Form::Metadata => partial_metadata(object),
         Form::Table(include) => {
-            let revision = object.value().pointer("/metadata/resourceVersion");
-            let metadata = json!({"resourceVersion": revision});
+            let metadata = json!({"resourceVersion": object.value().pointer("/metadata/resourceVersion")});
             let objects = [object.in_version(target.version)];
             table(target.id.resource(), &objects, include, now, metadata, headers)
         }

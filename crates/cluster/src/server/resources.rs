@@ -184,8 +184,8 @@ impl Call<'_> {
                 Ok(self.reply(200, &object, &[]))
             }
             Deleted::Gone(object) => {
-                let uid = metadata::of(object.value()).and_then(|m| m.get("uid"));
-                Ok(reply::success(200, resource, &object.key().name, uid))
+                let uid = object.value().pointer("/metadata/uid").cloned();
+                Ok(reply::success(200, resource, &object.key().name, uid.as_ref()))
             }
         }
     }

@@ -55,7 +55,7 @@ impl ApiServer {
         new: Value,
         options: WriteOptions,
     ) -> Result<Arc<Object>, CommitError> {
-        if new == **stored.value() {
+        if new == *stored.value() {
             return Ok(Arc::clone(stored));
         }
         let (id, key, expected) = (stored.id(), stored.key().clone(), stored.revision());
@@ -78,7 +78,7 @@ impl ApiServer {
 /// The stored object after a write of `candidate` through the main endpoint.
 fn next_object(target: &Target, stored: &Object, mut candidate: Value) -> Result<Value, ApiError> {
     let resource = target.id.resource();
-    let old = stored.value();
+    let old = &stored.value();
     check_identity(target, stored, &candidate)?;
     if metadata::text(&candidate, "resourceVersion").is_empty()
         && !rules::allows_unconditional_update(resource)
@@ -111,14 +111,14 @@ fn next_status(target: &Target, stored: &Object, mut candidate: Value) -> Result
     let resource = target.id.resource();
     check_identity(target, stored, &candidate)?;
     let status = candidate.as_object_mut().and_then(|map| map.remove("status"));
-    let mut new = Value::clone(stored.value());
+    let mut new = Value::clone(&stored.value());
     if let Some(map) = new.as_object_mut() {
         match status {
             Some(status) => map.insert("status".to_owned(), status),
             None => map.remove("status"),
         };
     }
-    let causes = kinds::validate_status(resource, stored.value(), &new);
+    let causes = kinds::validate_status(resource, &stored.value(), &new);
     if !causes.is_empty() {
         return Err(invalid(target, &stored.key().name, causes));
     }
@@ -158,7 +158,8 @@ pub(super) fn check_preconditions(
     version: Option<&str>,
 ) -> Result<(), ApiError> {
     let name = &stored.key().name;
-    let stored_uid = metadata::text(stored.value(), "uid");
+    let object = stored.value();
+    let stored_uid = metadata::text(&object, "uid");
     if let Some(uid) = uid.filter(|uid| !uid.is_empty() && *uid != stored_uid) {
         let why =
             format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {stored_uid}");

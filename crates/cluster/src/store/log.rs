@@ -31,7 +31,20 @@ impl Event {
     pub fn revision(&self) -> u64 {
         self.object.revision()
     }
+
+    /// Saves memory once most watchers have seen the event. What is still the present state is left alone.
+    pub(super) fn compact(&self) {
+        if let Some(previous) = &self.previous {
+            previous.compact();
+        }
+        if self.kind == EventKind::Deleted {
+            self.object.compact();
+        }
+    }
 }
+
+/// How many of the newest events stay as fast to read as possible.
+const WARM_EVENTS: usize = 4096;
 
 /// How much of the past is kept for each resource.
 #[derive(Debug, Clone, Copy)]
@@ -74,7 +87,8 @@ impl EventLog {
         Self { events: VecDeque::new(), bytes: 0, floor: 0, limits }
     }
 
-    pub(super) fn push(&mut self, event: Event) {
+    /// Appends an event. Returns one that is no longer among the newest, to be compacted outside of the lock.
+    pub(super) fn push(&mut self, event: Event) -> Option<Arc<Event>> {
         self.bytes += event.object.size();
         self.events.push_back(Arc::new(event));
         while self.events.len() > self.limits.events_max || self.bytes > self.limits.bytes_max {
@@ -84,6 +98,8 @@ impl EventLog {
             self.bytes = self.bytes.saturating_sub(oldest.object.size());
             self.floor = oldest.revision();
         }
+        let cooled = self.events.len().checked_sub(WARM_EVENTS + 1)?;
+        self.events.get(cooled).cloned()
     }
 
     /// All events after a revision, oldest first.

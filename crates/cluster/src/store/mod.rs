@@ -242,11 +242,14 @@ impl Store {
             }
         };
         let id = commit.id;
-        let object = {
+        let (object, cooled) = {
             let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
             state.check(&commit)?;
             state.apply(commit, size)
         };
+        if let Some(event) = cooled {
+            event.compact();
+        }
         for channel in [&self.changed[id.index()], &self.changed_any] {
             // Two writers may get here in either order; the newest revision wins.
             channel.send_if_modified(|newest| {
@@ -294,7 +297,7 @@ impl State {
         if holds { Ok(()) } else { Err(CommitError::Guard) }
     }
 
-    fn apply(&mut self, commit: Commit, size: usize) -> Arc<Object> {
+    fn apply(&mut self, commit: Commit, size: usize) -> (Arc<Object>, Option<Arc<Event>>) {
         self.revision += 1;
         let revision = self.revision;
         let Commit { id, key, change, .. } = commit;
@@ -312,8 +315,8 @@ impl State {
             EventKind::Deleted => table.objects.remove(&key),
             EventKind::Added | EventKind::Modified => table.objects.insert(key, Arc::clone(&object)),
         };
-        table.log.push(Event { kind, object: Arc::clone(&object), previous });
-        object
+        let cooled = table.log.push(Event { kind, object: Arc::clone(&object), previous });
+        (object, cooled)
     }
 }
 

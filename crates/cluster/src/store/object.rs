@@ -4,7 +4,7 @@ use crate::kinds;
 use crate::registry::ResourceId;
 use axum::body::Bytes;
 use serde_json::Value;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// How many served versions of an object keep their encoded form. More versions than this work, but are
 /// encoded anew for every reader.
@@ -32,7 +32,8 @@ pub struct Object {
     id: ResourceId,
     key: Key,
     revision: u64,
-    value: Arc<Value>,
+    /// Gone once the object is history: a parsed object takes ten times the memory of its JSON.
+    value: RwLock<Option<Arc<Value>>>,
     size: usize,
     // Most objects are read by several watchers and a list or two: they are encoded once a version.
     encoded: [OnceLock<Bytes>; ENCODINGS_MAX],
@@ -42,7 +43,14 @@ impl Object {
     /// An object with a value in hub form. `size` is what [`json_size`] says of it: the caller may have
     /// computed it outside of a lock.
     pub(super) fn new(id: ResourceId, key: Key, revision: u64, value: Value, size: usize) -> Self {
-        Self { id, key, revision, value: Arc::new(value), size, encoded: Default::default() }
+        Self {
+            id,
+            key,
+            revision,
+            value: RwLock::new(Some(Arc::new(value))),
+            size,
+            encoded: Default::default(),
+        }
     }
 
     /// An object that is not in the store: what a dry run would have written.
@@ -52,7 +60,7 @@ impl Object {
 
     /// The same state with another `resourceVersion`, for watchers to whom a later write is its end.
     pub fn at_revision(&self, revision: u64) -> Self {
-        let mut value = Value::clone(&self.value);
+        let mut value = Value::clone(&self.value());
         if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.insert("resourceVersion".to_owned(), Value::String(revision.to_string()));
         }
@@ -75,8 +83,26 @@ impl Object {
     }
 
     /// The object in hub form.
-    pub fn value(&self) -> &Arc<Value> {
-        &self.value
+    pub fn value(&self) -> Arc<Value> {
+        let value = self.value.read().unwrap_or_else(PoisonError::into_inner).clone();
+        // What was encoded here can be decoded; there is no third form that an object could have.
+        value.unwrap_or_else(|| {
+            let json = self.hub_slot().and_then(|slot| slot.get());
+            Arc::new(json.and_then(|json| serde_json::from_slice(json).ok()).unwrap_or_default())
+        })
+    }
+
+    /// Keeps nothing but the JSON. For objects that are history: they are still read, but rarely.
+    pub(super) fn compact(&self) {
+        let Some(slot) = self.hub_slot() else { return };
+        slot.get_or_init(|| self.encode(self.id.resource().hub));
+        *self.value.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn hub_slot(&self) -> Option<&OnceLock<Bytes>> {
+        let resource = self.id.resource();
+        let slot = resource.versions.iter().position(|v| *v == resource.hub)?;
+        self.encoded.get(slot)
     }
 
     /// Approximate length of its JSON.
@@ -88,9 +114,9 @@ impl Object {
     pub fn in_version(&self, version: &str) -> Arc<Value> {
         let resource = self.id.resource();
         if resource.hub == version {
-            Arc::clone(&self.value)
+            self.value()
         } else {
-            Arc::new(kinds::from_hub(resource, version, &self.value))
+            Arc::new(kinds::from_hub(resource, version, &self.value()))
         }
     }
 
@@ -106,9 +132,9 @@ impl Object {
     fn encode(&self, version: &str) -> Bytes {
         let resource = self.id.resource();
         let bytes = if resource.hub == version {
-            serde_json::to_vec(&*self.value)
+            serde_json::to_vec(&*self.value())
         } else {
-            serde_json::to_vec(&kinds::from_hub(resource, version, &self.value))
+            serde_json::to_vec(&kinds::from_hub(resource, version, &self.value()))
         };
         // A JSON value has only string keys and no foreign serialisers: encoding it cannot fail.
         bytes.unwrap_or_default().into()

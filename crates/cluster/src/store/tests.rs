@@ -52,7 +52,7 @@ fn a_write_from_a_stale_read_is_refused() {
 fn a_deletion_carries_its_own_revision() {
     let store = store(Limits::default());
     let created = create(&store, "a", "x");
-    let last = (**created.value()).clone();
+    let last = Value::clone(&created.value());
     change(&store, "x", Change::Remove { expected: created.revision(), last }).unwrap();
     let events = store.events(pods(), created.revision(), 10).unwrap().events;
     assert_eq!(events.len(), 1);
@@ -142,4 +142,23 @@ fn an_object_is_encoded_once() {
     let store = store(Limits::default());
     let object = create(&store, "a", "x");
     assert_eq!(object.json("v1").as_ptr(), object.json("v1").as_ptr());
+}
+
+#[test]
+fn history_is_kept_as_json_and_reads_the_same() {
+    let store = store(Limits::default());
+    let first = create(&store, "a", "x");
+    let before = Value::clone(&first.value());
+    let mut expected = first.revision();
+    // So many writes that the first version is no longer among the newest events.
+    for _ in 0..5000 {
+        let value = pod("a", "x");
+        expected = change(&store, "x", Change::Replace { expected, value }).unwrap().revision();
+    }
+    // Nobody shares its parsed form any longer: every read parses anew.
+    assert!(!Arc::ptr_eq(&first.value(), &first.value()));
+    assert_eq!(*first.value(), before);
+    assert_eq!(first.json("v1"), before.to_string().as_bytes());
+    let present = store.get(pods(), &Key::new("a", "x")).unwrap();
+    assert!(Arc::ptr_eq(&present.value(), &present.value()));
 }
