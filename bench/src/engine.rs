@@ -1,6 +1,7 @@
 //! Decisions only: everything is known to the engine before the clock starts.
 
 use crate::fleet::{Ask, add_gang, ask, cluster, node, pod, running};
+use crate::packing;
 use crate::report::Report;
 use anyhow::{Result, ensure};
 use std::time::{Duration, Instant};
@@ -29,6 +30,9 @@ pub(crate) fn run(sizes: &[u32], only: &str, seconds: f64, report: &mut Report) 
         bench.latency("zone-spread-1000", 1_000, || wishing(nodes, Wish::Even))?;
         bench.latency("refusal-64", 0, || refusal(nodes))?;
         bench.steady()?;
+    }
+    if "packing-40x120".contains(only) {
+        packing::run(report);
     }
     if "load-100k".contains(only) {
         load(report)?;
@@ -104,7 +108,7 @@ impl Bench<'_> {
 }
 
 /// Decides until nothing is left; tells how many members got a seat.
-fn decide_all(engine: &mut Engine) -> u32 {
+pub(crate) fn decide_all(engine: &mut Engine) -> u32 {
     let mut placed = 0;
     loop {
         match engine.decide(Time(0)) {
@@ -160,32 +164,23 @@ fn mixed(nodes: u32) -> Engine {
     engine
 }
 
-/// The gang where all nodes together have 103 % of what it asks for, and it fits: nodes are filled with its members
-/// one after another, and what that leaves of a node is taken by somebody else, but for 3 % of what members use.
+/// The gang where the nodes that are open have 103 % of what it asks for, of every resource; the rest are full.
 fn contested(nodes: u32) -> Engine {
     let mut engine = cluster(nodes, 6);
-    let names = ["cpu", "memory", "nvidia.com/gpu"];
-    let (mut gpus_used, mut gpus_free) = (0, 0);
-    let mut members = mixed_members().into_iter().peekable();
+    let demand = |which: fn(&(i64, i64, i64)) -> i64| 64 * SHAPES.iter().map(which).sum::<i64>();
+    let open = i64::from(nodes.min(75));
+    let share = [demand(|s| s.0) * 1000, demand(|s| s.1) << 30].map(|all| all * 103 / 100 / open);
     for number in 0..nodes {
         let allocatable = node(number, 6).allocatable;
-        let mut used = [0_i64; 3];
-        let fits = |used: &[i64; 3], pod: &tutti_model::Pod| {
-            (0..3).all(|r| used[r] + pod.requests.get(names[r]) <= allocatable.get(names[r]))
+        // Open nodes of six sizes: from 90 % to 110 % of the average.
+        let size = 90 + 4 * i64::from(number % 6);
+        let keep = |amount: i64| if i64::from(number) < open { amount * size / 100 } else { 0 };
+        let busy = Ask {
+            cpu: (allocatable.get("cpu") - keep(share[0])).max(0),
+            memory: (allocatable.get("memory") - keep(share[1])).max(0),
+            gpu: if i64::from(number) < open { 0 } else { 8 },
         };
-        while let Some(member) = members.next_if(|pod| fits(&used, pod)) {
-            for (used, name) in used.iter_mut().zip(names) {
-                *used += member.requests.get(name);
-            }
-        }
-        let taken: Vec<i64> =
-            (0..3).map(|r| (allocatable.get(names[r]) - used[r] * 103 / 100).max(0)).collect();
-        // A GPU is not divisible: every 33 that are used leave one more free, where there is one.
-        gpus_used += used[2];
-        let slack = (gpus_used / 33 - gpus_free).clamp(0, allocatable.get(names[2]) - used[2]);
-        gpus_free += slack;
-        let gpu = allocatable.get(names[2]) - used[2] - slack;
-        let busy = running(&format!("busy-{number}"), number, Ask { cpu: taken[0], memory: taken[1], gpu });
+        let busy = running(&format!("busy-{number}"), number, busy);
         engine.apply(Event::PodSet(Box::new(busy)), Time(0));
     }
     add_gang(&mut engine, "contested", mixed_members());

@@ -2,6 +2,7 @@
 
 mod engine;
 mod fleet;
+mod packing;
 mod report;
 
 use clap::{Parser, Subcommand};

@@ -33,6 +33,23 @@ impl Packing {
         packing
     }
 
+    /// Bins with how many members of each kind go there, in the given order of kinds.
+    pub(super) fn of_seats<'a>(
+        problem: &Problem,
+        kinds: &[usize],
+        seats: impl Iterator<Item = (usize, &'a [u32])>,
+    ) -> Self {
+        let mut packing = Self::empty(problem);
+        for (bin, counts) in seats {
+            for (&kind, &count) in kinds.iter().zip(counts) {
+                for _ in 0..count {
+                    packing.put(problem, kind, bin);
+                }
+            }
+        }
+        packing
+    }
+
     /// Members that have a seat.
     pub(super) fn placed_count(&self) -> u32 {
         self.placed

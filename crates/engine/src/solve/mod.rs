@@ -9,9 +9,12 @@
 //! 4. Exact search within a budget of branches.
 
 mod closed_form;
+mod completion;
 mod constraints;
 mod construct;
+mod cover;
 mod explain;
+mod neighbourhood;
 mod one_shape;
 mod problem;
 mod score;
@@ -99,7 +102,16 @@ pub(crate) fn solve(request: &Request, tables: &mut Tables<'_>, branches_max: u3
         return Outcome::Placed(best.seats(&problem));
     }
     let why = || explain::mixed(&problem, &best, request.need, tables);
-    match search::search(&problem, request.wanted() - request.need, branches_max) {
+    let skips_max = request.wanted() - request.need;
+    let found = if completion::suits(&problem) {
+        if let Some(packing) = neighbourhood::search(&problem, skips_max, branches_max / 2) {
+            return Outcome::Placed(packing.seats(&problem));
+        }
+        completion::search(&problem, skips_max, branches_max)
+    } else {
+        search::search(&problem, skips_max, branches_max)
+    };
+    match found {
         search::Found::Placement(packing) => Outcome::Placed(packing.seats(&problem)),
         search::Found::Nothing => Outcome::Infeasible(why()),
         search::Found::OutOfBudget => Outcome::Undecided(why()),

@@ -10,6 +10,7 @@ mod boundaries;
 mod determinism;
 mod driver;
 mod oracle;
+mod packing;
 mod placements;
 mod random;
 mod wake_ups;

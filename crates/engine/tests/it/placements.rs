@@ -92,7 +92,7 @@ fn what_the_budget_does_not_decide_is_not_called_impossible() {
          pod four x3 group=g cpu=4
          pod three x2 group=g cpu=3";
     let mut world = World::parse("");
-    world.engine = tutti_engine::Engine::new(tutti_engine::Config { branches_max: 3, ..Default::default() });
+    world.engine = tutti_engine::Engine::new(tutti_engine::Config { branches_max: 0, ..Default::default() });
     world.add(scenario);
     expect![[r#"
         group default/g (6) waits: no placement found within the search budget, though one may exist; best found: 5 of 6 members fit, short of 3 cpu; 0/2 nodes have room for one more: 2 too little cpu
