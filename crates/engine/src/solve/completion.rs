@@ -33,6 +33,9 @@ pub(super) fn search(problem: &Problem, skips_max: u32, branches_max: u32) -> Fo
     if completion.is_complete { Found::Nothing } else { Found::OutOfBudget }
 }
 
+/// Bins and how many members of each kind they hold.
+pub(super) type Refilled = Vec<(usize, Vec<u32>)>;
+
 /// Places members into these bins only, leaving out at most `skips_max`; tells what goes where and how many branches
 /// that took. Counts are in the order of [`Problem::by_difficulty`].
 pub(super) fn refill(
@@ -41,7 +44,7 @@ pub(super) fn refill(
     members: &[u32],
     skips_max: u32,
     branches_max: u32,
-) -> (Option<Vec<(usize, Vec<u32>)>>, u32) {
+) -> (Option<Refilled>, u32) {
     let mut completion = Completion::new(problem, bins, skips_max, branches_max);
     let found = completion.bin(0, members);
     let seats = found.then(|| completion.seats().map(|(bin, seats)| (bin, seats.to_vec())).collect());

@@ -15,6 +15,8 @@ const EXCHANGES_MAX: u32 = 300;
 const COMPARISONS_MAX: u64 = 1_000_000;
 /// How many exchanges a bin keeps its new filling at least.
 const REST: u32 = 4;
+/// Heaviest that a kind becomes; far from what a sum over members could overflow with.
+const WEIGHT_MAX: i64 = 1 << 32;
 /// Fillings that are kept for a bin, least waste first.
 const FILLINGS_KEPT: usize = 400;
 
@@ -110,7 +112,7 @@ impl<'a> Cover<'a> {
         if best.is_none_or(|(change, ..)| change >= 0) {
             for (weight, &missing) in self.weights.iter_mut().zip(&self.missing) {
                 if missing > 0 {
-                    *weight += 1 + *weight / 8;
+                    *weight = (*weight + 1 + *weight / 8).min(WEIGHT_MAX);
                 }
             }
         }

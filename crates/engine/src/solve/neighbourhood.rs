@@ -31,6 +31,9 @@ impl Seating {
 
 /// A packing that leaves out at most `skips_max` members, if one is found.
 pub(super) fn search(problem: &Problem, skips_max: u32, branches_max: u32) -> Option<Packing> {
+    if branches_max == 0 {
+        return None;
+    }
     let mut seating = cover::repair(problem, skips_max);
     let mut numbers = Numbers(1);
     let mut branches_left = branches_max;
