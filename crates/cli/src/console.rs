@@ -37,19 +37,13 @@ impl Style {
 impl Console {
     /// Colours where they can be seen.
     pub(crate) fn new() -> Self {
-        Self {
-            colours: colours_for(&std::io::stdout()),
-            silent: false,
-        }
+        Self { colours: colours_for(&std::io::stdout()), silent: false }
     }
 
     /// Prints nothing.
     #[cfg(test)]
     pub(crate) fn silent() -> Self {
-        Self {
-            colours: false,
-            silent: true,
-        }
+        Self { colours: false, silent: true }
     }
 
     /// Prints one line.
@@ -64,11 +58,7 @@ impl Console {
 
     /// `text` in the colour of its role.
     pub(crate) fn paint(self, style: Style, text: &str) -> String {
-        if self.colours {
-            format!("\x1b[{}m{text}\x1b[0m", style.code())
-        } else {
-            text.to_owned()
-        }
+        if self.colours { format!("\x1b[{}m{text}\x1b[0m", style.code()) } else { text.to_owned() }
     }
 }
 
@@ -86,11 +76,7 @@ pub(crate) fn complain(text: &str) {
 
 /// `1 node`, `3 nodes`.
 pub(crate) fn count(number: u64, noun: &str) -> String {
-    if number == 1 {
-        format!("{number} {noun}")
-    } else {
-        format!("{number} {noun}s")
-    }
+    if number == 1 { format!("{number} {noun}") } else { format!("{number} {noun}s") }
 }
 
 /// `text` as one word for a shell.
@@ -110,10 +96,7 @@ mod tests {
     fn without_colours_text_stays_as_it_is() {
         let plain = Console::silent();
         assert_eq!(plain.paint(Style::Good, "ok"), "ok");
-        let colourful = Console {
-            colours: true,
-            ..plain
-        };
+        let colourful = Console { colours: true, ..plain };
         assert_eq!(colourful.paint(Style::Good, "ok"), "\x1b[32mok\x1b[0m");
     }
 
@@ -127,9 +110,6 @@ mod tests {
 
     #[test]
     fn one_is_singular() {
-        assert_eq!(
-            (count(1, "node"), count(0, "GPU")),
-            ("1 node".into(), "0 GPUs".into())
-        );
+        assert_eq!((count(1, "node"), count(0, "GPU")), ("1 node".into(), "0 GPUs".into()));
     }
 }

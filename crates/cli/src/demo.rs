@@ -40,10 +40,7 @@ pub(crate) async fn tell(cluster: &Cluster, console: Console, patience: Duration
         patience,
         began: Instant::now(),
     };
-    story
-        .tell(cluster)
-        .await
-        .context("the demo did not go as it should")
+    story.tell(cluster).await.context("the demo did not go as it should")
 }
 
 struct Story {
@@ -64,11 +61,7 @@ struct Gang {
 impl Story {
     async fn tell(&mut self, cluster: &Cluster) -> anyhow::Result<()> {
         let (nodes, gpus) = self.hardware().await?;
-        self.say(&format!(
-            "{} ready, {} in all",
-            count(nodes, "node"),
-            count(gpus, "GPU")
-        ));
+        self.say(&format!("{} ready, {} in all", count(nodes, "node"), count(gpus, "GPU")));
 
         let small = Gang::read(SMALL_GANG)?;
         self.create(&small).await?;
@@ -97,24 +90,17 @@ impl Story {
 
     /// Ready nodes and their GPUs, as the API server has them.
     async fn hardware(&self) -> anyhow::Result<(u64, u64)> {
-        let nodes = Api::<Node>::all(self.client.clone())
-            .list(&ListParams::default())
-            .await?;
+        let nodes = Api::<Node>::all(self.client.clone()).list(&ListParams::default()).await?;
         let mut ready = 0;
         let mut gpus = 0;
         for status in nodes.items.iter().filter_map(|node| node.status.as_ref()) {
             let conditions = status.conditions.as_deref().unwrap_or_default();
-            if !conditions
-                .iter()
-                .any(|c| c.type_ == "Ready" && c.status == "True")
-            {
+            if !conditions.iter().any(|c| c.type_ == "Ready" && c.status == "True") {
                 continue;
             }
             ready += 1;
             let amount = status.allocatable.as_ref().and_then(|all| all.get(GPU));
-            gpus += amount
-                .and_then(|quantity| quantity.0.parse::<u64>().ok())
-                .unwrap_or(0);
+            gpus += amount.and_then(|quantity| quantity.0.parse::<u64>().ok()).unwrap_or(0);
         }
         Ok((ready, gpus))
     }
@@ -145,13 +131,8 @@ impl Story {
                 .with_context(|| format!("cannot delete {name}"))?;
         }
         let gone = |seen: &Seen| Ok((seen.tally(&gang.name).members == 0).then_some(()));
-        self.observer
-            .until(&format!("{} is gone", gang.name), self.patience, gone)
-            .await?;
-        self.say(&format!(
-            "{} has done its work and is deleted: its GPUs are free",
-            self.name(gang)
-        ));
+        self.observer.until(&format!("{} is gone", gang.name), self.patience, gone).await?;
+        self.say(&format!("{} has done its work and is deleted: its GPUs are free", self.name(gang)));
         Ok(())
     }
 
@@ -164,15 +145,9 @@ impl Story {
         let result = self.observer.until(&what, self.patience, all_run).await;
         result.with_context(|| {
             let tally = self.observer.seen().tally(&gang.name);
-            let reason = self
-                .observer
-                .seen()
-                .refusal(&gang.name)
-                .unwrap_or_else(|| "no reason given".to_owned());
-            format!(
-                "{} of {} running; the scheduler says: {reason}",
-                tally.running, gang.members
-            )
+            let reason =
+                self.observer.seen().refusal(&gang.name).unwrap_or_else(|| "no reason given".to_owned());
+            format!("{} of {} running; the scheduler says: {reason}", tally.running, gang.members)
         })
     }
 
@@ -200,16 +175,8 @@ impl Story {
         self.observer.throughout(SUSPENSE, none_placed).await?;
         let tally = self.observer.seen().tally(&gang.name);
         let waits = format!("{} of {} running", tally.running, gang.members);
-        self.say(&format!(
-            "{}: {}",
-            self.name(gang),
-            self.console.paint(Style::Waiting, &waits)
-        ));
-        let reason = self
-            .observer
-            .seen()
-            .refusal(&gang.name)
-            .context("the reason was withdrawn")?;
+        self.say(&format!("{}: {}", self.name(gang), self.console.paint(Style::Waiting, &waits)));
+        let reason = self.observer.seen().refusal(&gang.name).context("the reason was withdrawn")?;
         self.say_more(&format!("the scheduler says: {reason}"));
         tokio::time::sleep(PAUSE).await;
         Ok(())
@@ -217,11 +184,7 @@ impl Story {
 
     fn say_running(&self, gang: &Gang, tally: &Tally) {
         let running = format!("{} of {} running", tally.running, gang.members);
-        let nodes: Vec<String> = tally
-            .nodes
-            .iter()
-            .map(|(node, pods)| format!("{pods} on {node}"))
-            .collect();
+        let nodes: Vec<String> = tally.nodes.iter().map(|(node, pods)| format!("{pods} on {node}")).collect();
         self.say(&format!(
             "{}: {} ({})",
             self.name(gang),
@@ -236,8 +199,7 @@ impl Story {
 
     fn say(&self, text: &str) {
         let time = format!("{:>5.1}s", self.began.elapsed().as_secs_f64());
-        self.console
-            .line(&format!("{}  {text}", self.console.paint(Style::Faint, &time)));
+        self.console.line(&format!("{}  {text}", self.console.paint(Style::Faint, &time)));
     }
 
     fn say_more(&self, text: &str) {
@@ -245,10 +207,7 @@ impl Story {
     }
 
     fn api(&self, object: &DynamicObject) -> anyhow::Result<Api<DynamicObject>> {
-        let types = object
-            .types
-            .as_ref()
-            .context("a manifest has no apiVersion and kind")?;
+        let types = object.types.as_ref().context("a manifest has no apiVersion and kind")?;
         let resource = resource(&types.api_version, &types.kind);
         Ok(Api::namespaced_with(self.client.clone(), NAMESPACE, &resource))
     }
@@ -259,17 +218,12 @@ impl Gang {
         let objects: Vec<DynamicObject> =
             serde_saphyr::from_multiple(manifest).context("a manifest cannot be read")?;
         let kind = |object: &DynamicObject| object.types.as_ref().map(|types| types.kind.clone());
-        let group = objects
-            .iter()
-            .find(|object| kind(object).as_deref() == Some("PodGroup"));
+        let group = objects.iter().find(|object| kind(object).as_deref() == Some("PodGroup"));
         Ok(Self {
             name: group
                 .and_then(|group| group.metadata.name.clone())
                 .context("a manifest has no PodGroup")?,
-            members: objects
-                .iter()
-                .filter(|object| kind(object).as_deref() == Some("Pod"))
-                .count(),
+            members: objects.iter().filter(|object| kind(object).as_deref() == Some("Pod")).count(),
             objects,
         })
     }

@@ -20,11 +20,7 @@ pub(crate) fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
 }
 
 fn file_name(port: u16) -> String {
-    if port == DEFAULT_PORT {
-        "kubeconfig".to_owned()
-    } else {
-        format!("kubeconfig-{port}")
-    }
+    if port == DEFAULT_PORT { "kubeconfig".to_owned() } else { format!("kubeconfig-{port}") }
 }
 
 /// The XDG rules: variables that are empty or relative count as unset.
@@ -45,10 +41,7 @@ mod tests {
         };
         assert_eq!(folder(Some("/s"), Some("/h")), Some("/s/tutti".into()));
         assert_eq!(folder(Some(""), Some("/h")), Some("/h/.local/state/tutti".into()));
-        assert_eq!(
-            folder(Some("relative"), Some("/h")),
-            Some("/h/.local/state/tutti".into())
-        );
+        assert_eq!(folder(Some("relative"), Some("/h")), Some("/h/.local/state/tutti".into()));
         assert_eq!(folder(None, None), None);
     }
 

@@ -50,9 +50,7 @@ fn filter(text: &str) -> Result<String, String> {
             return Err(wrong(part));
         }
     }
-    EnvFilter::try_new(text)
-        .map(|_| text.to_owned())
-        .map_err(|_| wrong(text))
+    EnvFilter::try_new(text).map(|_| text.to_owned()).map_err(|_| wrong(text))
 }
 
 /// Starts logging. Called once; a second call changes nothing.

@@ -63,9 +63,7 @@ mod tests {
             (["--port", "65536"], "65535"),
             (["--log-level", "loud"], "loud"),
         ] {
-            let error = Cli::try_parse_from(["tutti", "up", wrong[0], wrong[1]])
-                .unwrap_err()
-                .to_string();
+            let error = Cli::try_parse_from(["tutti", "up", wrong[0], wrong[1]]).unwrap_err().to_string();
             assert!(error.contains(range), "{error}");
         }
     }

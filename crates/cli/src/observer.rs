@@ -79,10 +79,7 @@ impl Observer {
         };
         let pods = follow(Kind::Pod, &resource("v1", "Pod"));
         let groups = follow(Kind::Group, &resource("scheduling.k8s.io/v1beta1", "PodGroup"));
-        Self {
-            events: futures::stream::select(pods, groups).boxed(),
-            seen: Seen::default(),
-        }
+        Self { events: futures::stream::select(pods, groups).boxed(), seen: Seen::default() }
     }
 
     /// Waits until `check` gives something, looking after every change. Its errors, and a wait beyond
@@ -98,9 +95,7 @@ impl Observer {
                 if let Some(result) = check(&self.seen)? {
                     return Ok(result);
                 }
-                let Some((kind, event)) = self.events.next().await else {
-                    bail!("the watches ended")
-                };
+                let Some((kind, event)) = self.events.next().await else { bail!("the watches ended") };
                 self.seen.apply(kind, event);
             }
         };
@@ -163,10 +158,7 @@ impl Seen {
             tally.placed += usize::from(node.is_some());
             if text(pod, "/status/phase") == Some("Running") {
                 tally.running += 1;
-                *tally
-                    .nodes
-                    .entry(node.unwrap_or("no node").to_owned())
-                    .or_default() += 1;
+                *tally.nodes.entry(node.unwrap_or("no node").to_owned()).or_default() += 1;
             }
         }
         tally
@@ -174,12 +166,7 @@ impl Seen {
 
     /// Why the scheduler did not place the group, if it says so.
     pub(crate) fn refusal(&self, group: &str) -> Option<String> {
-        let conditions = self
-            .groups
-            .objects
-            .get(group)?
-            .pointer("/status/conditions")?
-            .as_array()?;
+        let conditions = self.groups.objects.get(group)?.pointer("/status/conditions")?.as_array()?;
         let refused = |c: &&Value| text(c, "/type") == Some(SCHEDULED) && text(c, "/status") == Some("False");
         text(conditions.iter().find(refused)?, "/message").map(str::to_owned)
     }
@@ -208,24 +195,12 @@ mod tests {
     fn a_tally_counts_what_the_watch_showed() {
         let mut seen = Seen::default();
         seen.apply(Kind::Pod, watcher::Event::Init);
-        seen.apply(
-            Kind::Pod,
-            watcher::Event::InitApply(object("a", pod("g", "n", "Running"))),
-        );
+        seen.apply(Kind::Pod, watcher::Event::InitApply(object("a", pod("g", "n", "Running"))));
         assert_eq!(seen.tally("g").members, 0, "half a listing shows nothing");
         seen.apply(Kind::Pod, watcher::Event::InitDone);
-        seen.apply(
-            Kind::Pod,
-            watcher::Event::Apply(object("b", pod("g", "n", "Pending"))),
-        );
-        seen.apply(
-            Kind::Pod,
-            watcher::Event::Apply(object("c", pod("g", "", "Pending"))),
-        );
-        seen.apply(
-            Kind::Pod,
-            watcher::Event::Apply(object("d", pod("other", "n", "Running"))),
-        );
+        seen.apply(Kind::Pod, watcher::Event::Apply(object("b", pod("g", "n", "Pending"))));
+        seen.apply(Kind::Pod, watcher::Event::Apply(object("c", pod("g", "", "Pending"))));
+        seen.apply(Kind::Pod, watcher::Event::Apply(object("d", pod("other", "n", "Running"))));
         let tally = seen.tally("g");
         assert_eq!((tally.members, tally.placed, tally.running), (3, 2, 1));
         seen.apply(Kind::Pod, watcher::Event::Delete(object("a", Value::Null)));

@@ -35,10 +35,7 @@ impl Scheduler {
             // An error means that whoever could ask for the end is gone, which is the end too.
             let _ = stopped.await;
         };
-        Self {
-            task: tokio::spawn(tutti_scheduler::run(client, config, shutdown)),
-            stop,
-        }
+        Self { task: tokio::spawn(tutti_scheduler::run(client, config, shutdown)), stop }
     }
 
     /// Completes only if it ends although nobody asked it to, and says why.

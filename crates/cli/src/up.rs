@@ -43,11 +43,8 @@ pub(crate) struct UpArgs {
 
 impl UpArgs {
     fn cluster(&self) -> ClusterOptions {
-        let (nodes, gpus_per_node) = if self.demo {
-            (demo::NODES, demo::GPUS)
-        } else {
-            (self.nodes, self.gpus)
-        };
+        let (nodes, gpus_per_node) =
+            if self.demo { (demo::NODES, demo::GPUS) } else { (self.nodes, self.gpus) };
         ClusterOptions {
             port: self.port.map_or(Port::Preferred, Port::Exactly),
             nodes,
@@ -62,13 +59,7 @@ pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
     let options = args.cluster();
     let (nodes, gpus) = (options.nodes, options.gpus());
     let cluster = Cluster::start(options).await?;
-    let up = Up {
-        args,
-        console: Console::new(),
-        cluster,
-        nodes,
-        gpus,
-    };
+    let up = Up { args, console: Console::new(), cluster, nodes, gpus };
     let result = up.live().await;
     up.cluster.shutdown().await;
     result
@@ -122,12 +113,8 @@ impl Up {
     fn say_what_runs(&self) {
         let nodes = count(self.nodes.into(), "simulated node");
         let gpus = count(self.gpus, "GPU");
-        self.console.line(&format!(
-            "{} is up: {nodes}, {gpus}",
-            self.console.paint(Style::Strong, "tutti")
-        ));
-        self.console
-            .line(&format!("  API server  {}", self.cluster.url()));
+        self.console.line(&format!("{} is up: {nodes}, {gpus}", self.console.paint(Style::Strong, "tutti")));
+        self.console.line(&format!("  API server  {}", self.cluster.url()));
         let scheduler = if self.args.no_scheduler {
             "none (--no-scheduler)".to_owned()
         } else {
@@ -141,8 +128,7 @@ impl Up {
         let export = format!("export KUBECONFIG={}", shell_word(kubeconfig));
         self.console.line("");
         self.console.line("In another terminal:");
-        self.console
-            .line(&format!("  {}", self.console.paint(Style::Strong, &export)));
+        self.console.line(&format!("  {}", self.console.paint(Style::Strong, &export)));
         for command in [
             "kubectl get nodes".to_owned(),
             format!("kubectl apply -f examples/{gang}.yaml"),
@@ -152,8 +138,7 @@ impl Up {
             self.console.line(&format!("  {command}"));
         }
         self.console.line("");
-        self.console
-            .line(&self.console.paint(Style::Faint, "Ctrl-C ends it."));
+        self.console.line(&self.console.paint(Style::Faint, "Ctrl-C ends it."));
     }
 }
 
@@ -174,10 +159,7 @@ struct KubeconfigFile {
 impl KubeconfigFile {
     fn write(path: PathBuf, text: &str) -> anyhow::Result<Self> {
         kubeconfig::write(&path, text)?;
-        Ok(Self {
-            path,
-            text: text.to_owned(),
-        })
+        Ok(Self { path, text: text.to_owned() })
     }
 }
 

@@ -95,9 +95,7 @@ pub struct Cluster {
 
 impl std::fmt::Debug for Cluster {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Cluster")
-            .field("address", &self.address)
-            .finish_non_exhaustive()
+        f.debug_struct("Cluster").field("address", &self.address).finish_non_exhaustive()
     }
 }
 
@@ -117,29 +115,12 @@ impl Cluster {
 
         let (end, shutdown) = watch::channel(false);
         let mut tasks = JoinSet::new();
-        tasks.spawn(listener::serve(
-            listener,
-            identities.server,
-            router,
-            shutdown.clone(),
-        ));
+        tasks.spawn(listener::serve(listener, identities.server, router, shutdown.clone()));
         tasks.spawn(until(shutdown.clone(), server::run_janitor(server.clone())));
         let kubelets = in_process.clone();
         tasks.spawn(async move { kubelet::run(kubelets, options.kubelets, ended(shutdown)).await });
-        tracing::info!(
-            url = url_of(address),
-            nodes = options.nodes,
-            "embedded cluster is up"
-        );
-        Ok(Self {
-            address,
-            kubeconfig,
-            client,
-            in_process,
-            server,
-            end,
-            tasks,
-        })
+        tracing::info!(url = url_of(address), nodes = options.nodes, "embedded cluster is up");
+        Ok(Self { address, kubeconfig, client, in_process, server, end, tasks })
     }
 
     /// Where the API server listens.
@@ -213,16 +194,10 @@ async fn create_nodes(client: &Client, count: u32, gpus: u32) -> Result<(), Clus
 }
 
 async fn create_node(nodes: &Api<DynamicObject>, node: &NodeTemplate) -> Result<(), ClusterError> {
-    let failed = |source| ClusterError::Node {
-        name: node.name.clone(),
-        source: Box::new(source),
-    };
+    let failed = |source| ClusterError::Node { name: node.name.clone(), source: Box::new(source) };
     let object = serde_json::from_value(node.to_object(Timestamp::now()))
         .map_err(|error| failed(kube::Error::SerdeError(error)))?;
-    nodes
-        .create(&PostParams::default(), &object)
-        .await
-        .map_err(failed)?;
+    nodes.create(&PostParams::default(), &object).await.map_err(failed)?;
     Ok(())
 }
 

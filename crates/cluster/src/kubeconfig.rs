@@ -91,17 +91,12 @@ pub async fn client(text: &str) -> Result<kube::Client, ClientError> {
 pub fn write(path: &Path, text: &str) -> Result<(), WriteError> {
     match std::fs::read(path) {
         Ok(old) if !old.is_empty() && !old.starts_with(MARK.as_bytes()) => {
-            return Err(WriteError::Foreign {
-                path: path.to_owned(),
-            });
+            return Err(WriteError::Foreign { path: path.to_owned() });
         }
         // What cannot be read is met again, and reported, below.
         _ => {}
     }
-    write_private(path, text).map_err(|source| WriteError::Io {
-        path: path.to_owned(),
-        source,
-    })
+    write_private(path, text).map_err(|source| WriteError::Io { path: path.to_owned(), source })
 }
 
 fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
@@ -111,10 +106,7 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     };
     std::fs::create_dir_all(folder)?;
     let Some(name) = path.file_name() else {
-        return Err(std::io::Error::new(
-            std::io::ErrorKind::InvalidInput,
-            "this path names no file",
-        ));
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "this path names no file"));
     };
     // In the same folder, because a rename is atomic only within one file system.
     let mut temporary = std::ffi::OsString::from(".");
@@ -188,14 +180,9 @@ mod tests {
         assert_eq!(read.current_context.as_deref(), Some("tutti"));
         let cluster = read.clusters[0].cluster.clone().unwrap();
         assert_eq!(cluster.server.as_deref(), Some("https://127.0.0.1:6443"));
-        let ca = STANDARD
-            .decode(cluster.certificate_authority_data.unwrap())
-            .unwrap();
+        let ca = STANDARD.decode(cluster.certificate_authority_data.unwrap()).unwrap();
         assert_eq!(ca, identities.ca_pem.as_bytes());
-        assert_eq!(
-            read.contexts[0].context.clone().unwrap().user.as_deref(),
-            Some("tutti-admin")
-        );
+        assert_eq!(read.contexts[0].context.clone().unwrap().user.as_deref(), Some("tutti-admin"));
     }
 
     #[cfg(unix)]
@@ -208,10 +195,7 @@ mod tests {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
         write(&path, &format!("{MARK}second")).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{MARK}second"));
-        assert_eq!(
-            std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
-            0o600
-        );
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         let left: Vec<_> = std::fs::read_dir(path.parent().unwrap()).unwrap().collect();
         assert_eq!(left.len(), 1, "no temporary file stays behind");
     }
@@ -220,10 +204,7 @@ mod tests {
     fn a_path_that_cannot_be_written_is_named_in_the_error() {
         let folder = Folder::new();
         let error = write(&folder.0, "text").unwrap_err();
-        assert!(
-            error.to_string().contains(&folder.0.display().to_string()),
-            "{error}"
-        );
+        assert!(error.to_string().contains(&folder.0.display().to_string()), "{error}");
     }
 
     #[test]

@@ -82,15 +82,10 @@ pub async fn bind(address: IpAddr, port: Port) -> Result<TcpListener, ListenErro
 }
 
 async fn bind_exactly(address: IpAddr, port: u16) -> Result<TcpListener, ListenError> {
-    TcpListener::bind((address, port))
-        .await
-        .map_err(|source| match source.kind() {
-            io::ErrorKind::AddrInUse => ListenError::PortTaken { address, port },
-            _ => ListenError::Other {
-                address: SocketAddr::new(address, port),
-                source,
-            },
-        })
+    TcpListener::bind((address, port)).await.map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => ListenError::PortTaken { address, port },
+        _ => ListenError::Other { address: SocketAddr::new(address, port), source },
+    })
 }
 
 /// Serves `router` until `shutdown` turns true (or its sender is gone), then ends all connections within a
@@ -180,14 +175,8 @@ async fn serve_connection(
         },
     };
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADERS_TIMEOUT);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(STREAMS_MAX);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS_TIMEOUT);
+    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS_MAX);
     let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     let mut connection = std::pin::pin!(connection);
 
@@ -251,9 +240,7 @@ mod tests {
                 std::future::pending::<String>().await
             }
         };
-        let router = Router::new()
-            .route("/hello", get(async || "hello"))
-            .route("/forever", get(forever));
+        let router = Router::new().route("/hello", get(async || "hello")).route("/forever", get(forever));
         let task = tokio::spawn(serve_at_most(
             connections_max,
             listener,
@@ -261,13 +248,7 @@ mod tests {
             router,
             shutdown,
         ));
-        Served {
-            identities,
-            address,
-            end,
-            task,
-            asked,
-        }
+        Served { identities, address, end, task, asked }
     }
 
     impl Served {
@@ -279,9 +260,7 @@ mod tests {
             alpn: &[u8],
         ) -> io::Result<TlsStream<TcpStream>> {
             let mut roots = rustls::RootCertStore::empty();
-            roots
-                .add(CertificateDer::from_pem_slice(trusted.ca_pem.as_bytes()).unwrap())
-                .unwrap();
+            roots.add(CertificateDer::from_pem_slice(trusted.ca_pem.as_bytes()).unwrap()).unwrap();
             let provider = Arc::new(rustls::crypto::ring::default_provider());
             let config = rustls::ClientConfig::builder_with_provider(provider)
                 .with_safe_default_protocol_versions()
@@ -320,19 +299,10 @@ mod tests {
         let served = serve_hello().await;
         let other = Identities::generate(LOOPBACK, jiff::Timestamp::now()).unwrap();
         let own = &served.identities;
-        assert_eq!(
-            Served::ask(served.connect(own, None, b"http/1.1").await).await,
-            ""
-        );
-        assert_eq!(
-            Served::ask(served.connect(own, Some(&other), b"http/1.1").await).await,
-            ""
-        );
+        assert_eq!(Served::ask(served.connect(own, None, b"http/1.1").await).await, "");
+        assert_eq!(Served::ask(served.connect(own, Some(&other), b"http/1.1").await).await, "");
         let mut plain = TcpStream::connect(served.address).await.unwrap();
-        plain
-            .write_all(b"GET /hello HTTP/1.1\r\nhost: localhost\r\n\r\n")
-            .await
-            .unwrap();
+        plain.write_all(b"GET /hello HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
         let mut answer = Vec::new();
         let _ = plain.read_to_end(&mut answer).await;
         assert!(!String::from_utf8_lossy(&answer).contains("hello"));
@@ -354,13 +324,9 @@ mod tests {
         let stream = served.connect(own, Some(own), b"h2").await.unwrap();
         assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
         let (mut sender, connection) =
-            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
-                .await
-                .unwrap();
+            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
-        let request = http::Request::get("https://localhost/hello")
-            .body(Empty::<Bytes>::new())
-            .unwrap();
+        let request = http::Request::get("https://localhost/hello").body(Empty::<Bytes>::new()).unwrap();
         let answer = sender.send_request(request).await.unwrap();
         assert_eq!(answer.status(), 200);
         assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "hello");
@@ -380,20 +346,11 @@ mod tests {
         let served = serve_hello().await;
         let own = &served.identities;
         let mut stream = served.connect(own, Some(own), b"http/1.1").await.unwrap();
-        stream
-            .write_all(b"GET /forever HTTP/1.1\r\nhost: localhost\r\n\r\n")
-            .await
-            .unwrap();
+        stream.write_all(b"GET /forever HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
         served.asked.notified().await;
         served.end.send(true).unwrap();
-        tokio::time::timeout(SHUTDOWN_GRACE * 4, served.task)
-            .await
-            .expect("it ends")
-            .unwrap();
-        assert!(
-            TcpStream::connect(served.address).await.is_err(),
-            "the port is free again"
-        );
+        tokio::time::timeout(SHUTDOWN_GRACE * 4, served.task).await.expect("it ends").unwrap();
+        assert!(TcpStream::connect(served.address).await.is_err(), "the port is free again");
     }
 
     #[tokio::test]
@@ -414,10 +371,7 @@ mod tests {
         let first = bind(LOOPBACK, Port::Exactly(0)).await.unwrap();
         let port = first.local_addr().unwrap().port();
         let error = bind(LOOPBACK, Port::Exactly(port)).await.unwrap_err().to_string();
-        assert!(
-            error.contains(&port.to_string()) && error.contains("--port 0"),
-            "{error}"
-        );
+        assert!(error.contains(&port.to_string()) && error.contains("--port 0"), "{error}");
     }
 
     #[tokio::test]

@@ -63,9 +63,7 @@ pub struct Identities {
 // Written by hand because a derived one would print the private key.
 impl std::fmt::Debug for Identities {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Identities")
-            .field("ca_pem", &self.ca_pem)
-            .finish_non_exhaustive()
+        f.debug_struct("Identities").field("ca_pem", &self.ca_pem).finish_non_exhaustive()
     }
 }
 
@@ -81,17 +79,13 @@ impl Identities {
             names.push(listen.to_string());
         }
         let mut server = validity.params(names)?;
-        server
-            .distinguished_name
-            .push(DnType::CommonName, "tutti-apiserver");
+        server.distinguished_name.push(DnType::CommonName, "tutti-apiserver");
         server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         let server_key = KeyPair::generate()?;
         let server_certificate = server.signed_by(&server_key, &authority)?;
 
         let mut client = validity.params(Vec::new())?;
-        client
-            .distinguished_name
-            .push(DnType::OrganizationName, ADMIN_GROUP);
+        client.distinguished_name.push(DnType::OrganizationName, ADMIN_GROUP);
         client.distinguished_name.push(DnType::CommonName, ADMIN_USER);
         client.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         let client_key = KeyPair::generate()?;
@@ -122,20 +116,13 @@ impl Validity {
             let moment = now.checked_add(jiff::SignedDuration::from_hours(hours))?;
             Ok(moment.to_zoned(jiff::tz::TimeZone::UTC).date())
         };
-        Ok(Self {
-            from: day(-BACKDATED_HOURS)?,
-            until: day(VALID_HOURS)?,
-        })
+        Ok(Self { from: day(-BACKDATED_HOURS)?, until: day(VALID_HOURS)? })
     }
 
     /// Parameters of a certificate that is valid in this time and has no name yet.
     fn params(&self, names: Vec<String>) -> Result<CertificateParams, rcgen::Error> {
         let ymd = |date: jiff::civil::Date| {
-            date_time_ymd(
-                i32::from(date.year()),
-                date.month().unsigned_abs(),
-                date.day().unsigned_abs(),
-            )
+            date_time_ymd(i32::from(date.year()), date.month().unsigned_abs(), date.day().unsigned_abs())
         };
         let mut params = CertificateParams::new(names)?;
         params.not_before = ymd(self.from);

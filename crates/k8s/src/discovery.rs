@@ -40,10 +40,7 @@ impl Capabilities {
                 };
             }
         }
-        Self {
-            pod_group: None,
-            group_condition: VERSIONS[0].1,
-        }
+        Self { pod_group: None, group_condition: VERSIONS[0].1 }
     }
 
     /// Asks the cluster. An error means that it could not be asked, not that something is missing.
@@ -84,21 +81,12 @@ mod tests {
     fn the_newest_served_version_decides_path_and_condition() {
         let version = |served: &[&str]| {
             let found = Capabilities::of_versions(served);
-            (
-                found.pod_group.map(|resource| resource.version),
-                found.group_condition,
-            )
+            (found.pod_group.map(|resource| resource.version), found.group_condition)
         };
         let later = "PodGroupInitiallyScheduled";
-        assert_eq!(
-            version(&["v1", "v1alpha3", "v1beta1"]),
-            (Some("v1beta1".to_owned()), later)
-        );
+        assert_eq!(version(&["v1", "v1alpha3", "v1beta1"]), (Some("v1beta1".to_owned()), later));
         assert_eq!(version(&["v1alpha3"]), (Some("v1alpha3".to_owned()), later));
-        assert_eq!(
-            version(&["v1", "v1alpha2"]),
-            (Some("v1alpha2".to_owned()), "PodGroupScheduled")
-        );
+        assert_eq!(version(&["v1", "v1alpha2"]), (Some("v1alpha2".to_owned()), "PodGroupScheduled"));
         assert_eq!(version(&["v1", "v1alpha1"]).0, None);
         let resource = Capabilities::of_versions(&["v1alpha2"]).pod_group.unwrap();
         assert_eq!(

@@ -40,12 +40,7 @@ pub struct ObjectError {
 impl ObjectError {
     /// The error of a field, with the object that it was found in.
     pub fn new(kind: ObjectKind, key: ObjectKey, error: ModelError) -> Self {
-        Self {
-            kind,
-            key,
-            field: error.field,
-            message: error.message,
-        }
+        Self { kind, key, field: error.field, message: error.message }
     }
 
     /// Field and message, for places that name the object themselves.
@@ -56,12 +51,7 @@ impl ObjectError {
 
 impl fmt::Display for ObjectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            kind,
-            key,
-            field,
-            message,
-        } = self;
+        let Self { kind, key, field, message } = self;
         if key.namespace.is_empty() {
             write!(f, "{kind} {}: {field}: {message}", key.name)
         } else {
@@ -99,10 +89,7 @@ impl Problems {
     }
 
     pub(crate) fn into_errors(self, kind: ObjectKind, key: &ObjectKey) -> Vec<ObjectError> {
-        self.0
-            .into_iter()
-            .map(|error| ObjectError::new(kind, key.clone(), error))
-            .collect()
+        self.0.into_iter().map(|error| ObjectError::new(kind, key.clone(), error)).collect()
     }
 }
 
@@ -120,10 +107,7 @@ mod tests {
             )
             .to_string()
         };
-        assert_eq!(
-            error(ObjectKind::Pod, "default"),
-            "pod default/x: spec.priority: too large"
-        );
+        assert_eq!(error(ObjectKind::Pod, "default"), "pod default/x: spec.priority: too large");
         assert_eq!(error(ObjectKind::Node, ""), "node x: spec.priority: too large");
     }
 }

@@ -67,13 +67,7 @@ pub struct PodGroupStatusView {
 macro_rules! objects {
     ($($name:ty),*) => { $(impl Shaped for $name { const SHAPE: Shape = Shape::Object; })* };
 }
-objects!(
-    PodGroupSpecView,
-    PolicyView,
-    BasicView,
-    GangView,
-    PodGroupStatusView
-);
+objects!(PodGroupSpecView, PolicyView, BasicView, GangView, PodGroupStatusView);
 
 /// What was understood of a pod group.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -171,9 +165,7 @@ mod tests {
     }
 
     fn gang(min_count: u32) -> Policy {
-        Policy::Gang {
-            min_count: NonZeroU32::new(min_count).unwrap(),
-        }
+        Policy::Gang { min_count: NonZeroU32::new(min_count).unwrap() }
     }
 
     #[test]
@@ -198,16 +190,10 @@ mod tests {
             let reading = read(&spec);
             assert_eq!(reading.errors, []);
             let group = reading.group.unwrap();
-            assert_eq!(
-                (group.policy, group.priority, group.generation),
-                (policy, priority, 3)
-            );
+            assert_eq!((group.policy, group.priority, group.generation), (policy, priority, 3));
             let condition = reading.scheduled.unwrap();
             assert_eq!(condition.status, ConditionStatus::False);
-            assert_eq!(
-                (condition.message.as_ref(), condition.observed_generation),
-                ("m", 2)
-            );
+            assert_eq!((condition.message.as_ref(), condition.observed_generation), ("m", 2));
         }
     }
 

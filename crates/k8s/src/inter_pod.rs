@@ -87,9 +87,7 @@ impl Own<'_> {
             return Ok(Vec::new());
         };
         let field = format!("{field}.requiredDuringSchedulingIgnoredDuringExecution");
-        let terms = view
-            .required_during_scheduling_ignored_during_execution
-            .at(&field)?;
+        let terms = view.required_during_scheduling_ignored_during_execution.at(&field)?;
         let terms = terms.map_or(&[][..], Vec::as_slice);
         read_each(terms, |term| self.term(term)).map_err(|error| error.within(&field))
     }
@@ -112,11 +110,7 @@ impl Own<'_> {
         namespaces.sort_unstable();
         namespaces.dedup();
         Ok(PodTerm {
-            pods: PodSelector {
-                namespaces,
-                namespace_selector,
-                labels,
-            },
+            pods: PodSelector { namespaces, namespace_selector, labels },
             topology_key: topology_key(&view.topology_key)?,
         })
     }
@@ -201,9 +195,7 @@ fn count(field: &Lenient<i64>, name: &str) -> Result<Option<NonZeroU32>, ModelEr
         return Ok(None);
     };
     let count = u32::try_from(value).ok().and_then(NonZeroU32::new);
-    count
-        .map(Some)
-        .ok_or_else(|| ModelError::new(name, format!("{value} is not a count from 1")))
+    count.map(Some).ok_or_else(|| ModelError::new(name, format!("{value} is not a count from 1")))
 }
 
 fn honors(field: &Lenient<String>, name: &str, default: bool) -> Result<bool, ModelError> {
@@ -238,10 +230,8 @@ mod tests {
     fn terms_speak_of_the_own_namespace_unless_they_name_others() {
         let plain = json!({"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "a"}}});
         let all = json!({"topologyKey": "host", "labelSelector": {}, "namespaceSelector": {}});
-        let (found, errors) = read(
-            &json!({"podAffinity": required(&plain), "podAntiAffinity": required(&all)}),
-            &Value::Null,
-        );
+        let (found, errors) =
+            read(&json!({"podAffinity": required(&plain), "podAntiAffinity": required(&all)}), &Value::Null);
         assert_eq!(errors, []);
         let near = &found.affinity[0];
         assert_eq!(near.topology_key.as_ref(), "zone");
@@ -276,19 +266,11 @@ mod tests {
             ]),
         );
         assert_eq!(errors, []);
-        let [first, second] = &found.spread[..] else {
-            panic!("{found:?}")
-        };
-        assert_eq!(
-            (first.max_skew.get(), first.honors_affinity, first.honors_taints),
-            (1, true, false)
-        );
+        let [first, second] = &found.spread[..] else { panic!("{found:?}") };
+        assert_eq!((first.max_skew.get(), first.honors_affinity, first.honors_taints), (1, true, false));
         assert_eq!(first.labels, Some(LabelSelector::default()));
         assert_eq!((second.honors_affinity, second.honors_taints), (false, true));
-        assert_eq!(
-            (second.labels.as_ref(), second.min_domains.map(NonZeroU32::get)),
-            (None, Some(3))
-        );
+        assert_eq!((second.labels.as_ref(), second.min_domains.map(NonZeroU32::get)), (None, Some(3)));
     }
 
     #[test]

@@ -294,9 +294,7 @@ mod tests {
         let inner = read(r#"{"items":[1,{"count":5000000000},[2],{"count":5}]}"#);
         let items = inner.items.get().unwrap().unwrap();
         assert_eq!(complaint(&items[0]), "want an object, found 1");
-        let Lenient::Read(second) = &items[1] else {
-            panic!()
-        };
+        let Lenient::Read(second) = &items[1] else { panic!() };
         assert_eq!(complaint(&second.count), "want a whole number, found 5000000000");
         assert_eq!(complaint(&items[2]), "want an object, found a list");
         let Lenient::Read(last) = &items[3] else { panic!() };

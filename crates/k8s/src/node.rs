@@ -22,12 +22,7 @@ impl Kind for NodeKind {
     type Scope = ClusterResourceScope;
 
     fn names(_: &()) -> Names<'_> {
-        Names {
-            group: "",
-            version: "v1",
-            kind: "Node",
-            plural: "nodes",
-        }
+        Names { group: "", version: "v1", kind: "Node", plural: "nodes" }
     }
 }
 
@@ -86,12 +81,8 @@ impl NodeView {
         let no_spec = NodeSpecView::default();
         let spec = problems.or_default(self.spec.at("spec")).unwrap_or(&no_spec);
         let no_status = NodeStatusView::default();
-        let status = problems
-            .or_default(self.status.at("status"))
-            .unwrap_or(&no_status);
-        let cordoned = problems
-            .or_default(spec.unschedulable.at("spec.unschedulable"))
-            .copied();
+        let status = problems.or_default(self.status.at("status")).unwrap_or(&no_status);
+        let cordoned = problems.or_default(spec.unschedulable.at("spec.unschedulable")).copied();
         let mut node = Node {
             name: key.name.clone(),
             labels: self.labels(),
@@ -154,10 +145,7 @@ mod tests {
 
     #[test]
     fn a_node_that_is_not_understood_takes_nothing_new() {
-        let reading = node(
-            &json!({"taints": [{"key": "x", "effect": "Sometimes"}]}),
-            &json!({"cpu": "8"}),
-        );
+        let reading = node(&json!({"taints": [{"key": "x", "effect": "Sometimes"}]}), &json!({"cpu": "8"}));
         assert!(reading.node.unschedulable);
         assert_eq!(
             reading.errors[0].to_string(),

@@ -27,12 +27,7 @@ impl Kind for PodKind {
     type Scope = NamespaceResourceScope;
 
     fn names(_: &()) -> Names<'_> {
-        Names {
-            group: "",
-            version: "v1",
-            kind: "Pod",
-            plural: "pods",
-        }
+        Names { group: "", version: "v1", kind: "Pod", plural: "pods" }
     }
 }
 
@@ -70,20 +65,13 @@ impl PodView {
         let no_spec = PodSpecView::default();
         let spec = problems.or_default(self.spec.at("spec")).unwrap_or(&no_spec);
         let no_status = PodStatusView::default();
-        let status = problems
-            .or_default(self.status.at("status"))
-            .unwrap_or(&no_status);
+        let status = problems.or_default(self.status.at("status")).unwrap_or(&no_status);
 
         let mut pod = Pod::new(key.clone(), self.uid());
         pod.created = self.created();
         pod.terminating = self.metadata.deletion_timestamp.is_some();
-        pod.scheduler_name = problems
-            .or_default(text(&spec.scheduler_name, "spec.schedulerName"))
-            .into();
-        pod.priority = problems
-            .or_default(spec.priority.at("spec.priority"))
-            .copied()
-            .unwrap_or(0);
+        pod.scheduler_name = problems.or_default(text(&spec.scheduler_name, "spec.schedulerName")).into();
+        pod.priority = problems.or_default(spec.priority.at("spec.priority")).copied().unwrap_or(0);
         pod.group = problems.or_default(read_group(spec, &key));
         pod.requests = read_resources(spec, status, &mut problems).total();
         pod.labels = self.labels();
@@ -92,11 +80,9 @@ impl PodView {
         pod.affinity = read_affinity(&spec.node_selector, &spec.affinity, &mut problems);
         pod.tolerations =
             problems.or_default(read_list(&spec.tolerations, "spec.tolerations", read_toleration));
-        pod.gates = problems.or_default(read_list(
-            &spec.scheduling_gates,
-            "spec.schedulingGates",
-            |gate| text(&gate.name, "name").map(Text::from),
-        ));
+        pod.gates = problems.or_default(read_list(&spec.scheduling_gates, "spec.schedulingGates", |gate| {
+            text(&gate.name, "name").map(Text::from)
+        }));
         let node = problems.or_default(text(&spec.node_name, "spec.nodeName"));
         pod.node = (!node.is_empty()).then(|| node.into());
         pod.phase = read_phase(problems.or_default(text(&status.phase, "status.phase")));
@@ -124,10 +110,9 @@ fn wishes(spec: &PodSpecView) -> Wishes<'_> {
 /// asked for theirs.
 fn read_ports(spec: &PodSpecView, problems: &mut Problems) -> Vec<HostPort> {
     let mut found = Vec::new();
-    for (list, field) in [
-        (&spec.containers, "spec.containers"),
-        (&spec.init_containers, "spec.initContainers"),
-    ] {
+    for (list, field) in
+        [(&spec.containers, "spec.containers"), (&spec.init_containers, "spec.initContainers")]
+    {
         // Shapes that are wrong further out were reported where requests are read.
         let containers = list.get().ok().flatten().map_or(&[][..], Vec::as_slice);
         for (index, container) in containers.iter().enumerate() {
@@ -153,11 +138,7 @@ fn read_port(view: &PortView) -> Result<Option<HostPort>, ModelError> {
     let wrong = || ModelError::new("hostPort", format!("{port} is not a port"));
     let number = u16::try_from(port).map_err(|_| wrong())?;
     let protocol = text(&view.protocol, "protocol")?;
-    Ok(Some(HostPort::new(
-        protocol,
-        number,
-        text(&view.host_ip, "hostIP")?,
-    )))
+    Ok(Some(HostPort::new(protocol, number, text(&view.host_ip, "hostIP")?)))
 }
 
 fn read_list<T, M>(
@@ -222,12 +203,8 @@ fn read_containers(
     (statuses, status_field): Field<'_, ContainerStatusView>,
     problems: &mut Problems,
 ) -> Vec<ContainerRequests> {
-    let containers = problems
-        .or_default(containers.at(field))
-        .map_or(&[][..], Vec::as_slice);
-    let statuses = problems
-        .or_default(statuses.at(status_field))
-        .map_or(&[][..], Vec::as_slice);
+    let containers = problems.or_default(containers.at(field)).map_or(&[][..], Vec::as_slice);
+    let statuses = problems.or_default(statuses.at(status_field)).map_or(&[][..], Vec::as_slice);
     let mut found = Vec::with_capacity(containers.len());
     for (index, container) in containers.iter().enumerate() {
         let field = format!("{field}[{index}]");
@@ -262,16 +239,8 @@ fn read_allocated(
         if text(&status.name, "name").is_ok_and(|found| found == name && !name.is_empty()) {
             let field = format!("{field}[{index}]");
             let allocated = &status.allocated_resources;
-            list.raise_to(&read_amounts(
-                allocated,
-                &format!("{field}.allocatedResources"),
-                problems,
-            ));
-            list.raise_to(&read_requests(
-                &status.resources,
-                &format!("{field}.resources"),
-                problems,
-            ));
+            list.raise_to(&read_amounts(allocated, &format!("{field}.allocatedResources"), problems));
+            list.raise_to(&read_requests(&status.resources, &format!("{field}.resources"), problems));
         }
     }
     list
@@ -320,31 +289,19 @@ mod tests {
         );
         assert_eq!(errors(&reading), Vec::<String>::new());
         assert_eq!(reading.version.as_ref(), "7");
-        assert_eq!(
-            reading.scheduled.map(|c| c.status),
-            Some(crate::ConditionStatus::True)
-        );
+        assert_eq!(reading.scheduled.map(|c| c.status), Some(crate::ConditionStatus::True));
         let pod = reading.pod;
-        assert_eq!(
-            (pod.key.to_string().as_str(), pod.uid.as_ref()),
-            ("default/x", "u1")
-        );
+        assert_eq!((pod.key.to_string().as_str(), pod.uid.as_ref()), ("default/x", "u1"));
         assert_eq!(pod.created.0, 1_767_225_601_000);
         assert_eq!((pod.scheduler_name.as_ref(), pod.priority), ("tutti", 7));
         assert_eq!(pod.group, Some(ObjectKey::new("default", "g")));
         assert_eq!(pod.gates, [Text::from("wait")]);
         assert_eq!(pod.node.as_deref(), Some("n1"));
         assert_eq!(pod.phase, Phase::Running);
-        assert_eq!(
-            (pod.requests.get("cpu"), pod.requests.get("nvidia.com/gpu")),
-            (1500, 8)
-        );
+        assert_eq!((pod.requests.get("cpu"), pod.requests.get("nvidia.com/gpu")), (1500, 8));
         assert_eq!(pod.affinity.selector.get("zone"), Some("a"));
         let term = &pod.affinity.required.unwrap()[0];
-        assert_eq!(
-            (term.labels[0].operator, term.fields[0].operator),
-            (Operator::In, Operator::NotIn)
-        );
+        assert_eq!((term.labels[0].operator, term.fields[0].operator), (Operator::In, Operator::NotIn));
         assert_eq!(pod.tolerations[0].operator, TolerationOperator::Exists);
         assert_eq!(pod.tolerations[1].effect, Some(Effect::NoSchedule));
         assert!(!pod.terminating);
@@ -365,10 +322,7 @@ mod tests {
         assert_eq!(reading.pod.labels.get("app"), Some("web"));
         let expected = [HostPort::new("", 8080, ""), HostPort::new("UDP", 53, "10.0.0.1")];
         assert_eq!(reading.pod.ports, expected);
-        let wrong = pod(
-            json!({"containers": [{"name": "c", "ports": [port(70_000)]}]}),
-            Value::Null,
-        );
+        let wrong = pod(json!({"containers": [{"name": "c", "ports": [port(70_000)]}]}), Value::Null);
         assert_eq!(
             errors(&wrong),
             ["pod default/x: spec.containers[0].ports[0].hostPort: 70000 is not a port"]
@@ -379,10 +333,7 @@ mod tests {
     fn init_containers_pod_level_requests_and_overhead_count() {
         let container = |cpu: &str| json!({"name": cpu, "resources": {"requests": {"cpu": cpu}}});
         let cpu = |spec| pod(spec, Value::Null).complete().unwrap().requests.get("cpu");
-        assert_eq!(
-            cpu(json!({"containers": [container("1")], "initContainers": [container("3")]})),
-            3000
-        );
+        assert_eq!(cpu(json!({"containers": [container("1")], "initContainers": [container("3")]})), 3000);
         let sidecar =
             json!({"name": "s", "restartPolicy": "Always", "resources": {"requests": {"cpu": "500m"}}});
         assert_eq!(
@@ -433,10 +384,7 @@ mod tests {
              nodeSelectorTerms[1].matchExpressions[0].operator: \"Near\" is not known",
             "pod default/x: spec.tolerations[0].operator: \"Maybe\" is not known",
         ] {
-            assert!(
-                errors.iter().any(|e| e == expected),
-                "{expected} not in {errors:#?}"
-            );
+            assert!(errors.iter().any(|e| e == expected), "{expected} not in {errors:#?}");
         }
         assert!(
             errors.iter().any(|e| e.starts_with(
@@ -457,11 +405,7 @@ mod tests {
         let list: kube::api::ObjectList<PodView> = serde_json::from_value(list).unwrap();
         let names: Vec<_> = list.items.iter().map(|pod| pod.key().name.to_string()).collect();
         assert_eq!(names, ["", "good", "", "bad"]);
-        let broken: Vec<_> = list
-            .items
-            .iter()
-            .map(|pod| !pod.read().errors.is_empty())
-            .collect();
+        let broken: Vec<_> = list.items.iter().map(|pod| !pod.read().errors.is_empty()).collect();
         assert_eq!(broken, [true, false, true, true]);
 
         let event =
@@ -475,10 +419,7 @@ mod tests {
         let reading =
             view(json!({"metadata": {"name": "x", "uid": "u", "deletionTimestamp": "soon"}})).read();
         assert!(reading.pod.terminating);
-        assert_eq!(
-            errors(&reading),
-            ["pod x: metadata.deletionTimestamp: \"soon\" is not a time"]
-        );
+        assert_eq!(errors(&reading), ["pod x: metadata.deletionTimestamp: \"soon\" is not a time"]);
     }
 
     #[test]

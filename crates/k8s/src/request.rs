@@ -108,18 +108,9 @@ pub struct EventNote {
 
 /// The event as an object.
 pub fn event(note: &EventNote, reporter: &str, instance: &str) -> Event {
-    let Regarding {
-        api_version,
-        kind,
-        key,
-        uid,
-    } = &note.regarding;
+    let Regarding { api_version, kind, key, uid } = &note.regarding;
     // Events of objects without a namespace live in `default`, where people look for them.
-    let namespace = if key.namespace.is_empty() {
-        "default"
-    } else {
-        &key.namespace
-    };
+    let namespace = if key.namespace.is_empty() { "default" } else { &key.namespace };
     let stem = truncated(&key.name, EVENT_NAME_STEM_MAX).trim_end_matches(['.', '-']);
     Event {
         metadata: ObjectMeta {
@@ -149,10 +140,7 @@ pub fn event(note: &EventNote, reporter: &str, instance: &str) -> Event {
         event_time: Some(MicroTime(timestamp(note.first))),
         count: Some(note.count),
         action: Some("Scheduling".to_owned()),
-        source: Some(EventSource {
-            component: Some(reporter.to_owned()),
-            host: None,
-        }),
+        source: Some(EventSource { component: Some(reporter.to_owned()), host: None }),
         reporting_component: Some(reporter.to_owned()),
         reporting_instance: Some(instance.to_owned()),
         ..Event::default()
@@ -194,14 +182,8 @@ mod tests {
     #[test]
     fn a_binding_names_pod_identity_and_node() {
         let binding = serde_json::to_value(binding(&ObjectKey::new("a", "p"), "u", "n")).unwrap();
-        assert_eq!(
-            binding["metadata"],
-            json!({"name": "p", "namespace": "a", "uid": "u"})
-        );
-        assert_eq!(
-            binding["target"],
-            json!({"apiVersion": "v1", "kind": "Node", "name": "n"})
-        );
+        assert_eq!(binding["metadata"], json!({"name": "p", "namespace": "a", "uid": "u"}));
+        assert_eq!(binding["target"], json!({"apiVersion": "v1", "kind": "Node", "name": "n"}));
     }
 
     #[test]

@@ -42,19 +42,15 @@ pub(crate) fn read_requests(
     field: &str,
     problems: &mut Problems,
 ) -> ResourceList {
-    problems
-        .or_default(requirements.at(field))
-        .map_or_else(ResourceList::new, |requirements| {
-            read_amounts(&requirements.requests, &format!("{field}.requests"), problems)
-        })
+    problems.or_default(requirements.at(field)).map_or_else(ResourceList::new, |requirements| {
+        read_amounts(&requirements.requests, &format!("{field}.requests"), problems)
+    })
 }
 
 fn read_amount(resource: &Resource, amount: &Lenient<Amount>) -> Result<Option<i64>, ModelError> {
     let Some(Amount(text)) = amount.at(resource.name())? else {
         return Ok(None);
     };
-    let quantity: Quantity = text
-        .parse()
-        .map_err(|error: ModelError| error.within(resource.name()))?;
+    let quantity: Quantity = text.parse().map_err(|error: ModelError| error.within(resource.name()))?;
     resource.checked_amount_of(quantity).map(Some)
 }

@@ -60,14 +60,7 @@ pub(crate) struct TolerationView {
 macro_rules! objects {
     ($($name:ty),*) => { $(impl Shaped for $name { const SHAPE: Shape = Shape::Object; })* };
 }
-objects!(
-    AffinityView,
-    NodeAffinityView,
-    SelectorView,
-    TermView,
-    RequirementView,
-    TolerationView
-);
+objects!(AffinityView, NodeAffinityView, SelectorView, TermView, RequirementView, TolerationView);
 
 const TERMS_PATH: &str =
     "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
@@ -82,10 +75,7 @@ pub(crate) fn read_affinity(
         problems.push(error);
         None
     });
-    NodeAffinity {
-        selector: problems.or_default(read_labels(selector, "spec.nodeSelector")),
-        required,
-    }
+    NodeAffinity { selector: problems.or_default(read_labels(selector, "spec.nodeSelector")), required }
 }
 
 /// A map of text to text.
@@ -98,9 +88,7 @@ pub(crate) fn read_labels(
     };
     let mut pairs = Vec::with_capacity(map.len());
     for (key, value) in map {
-        let value = value
-            .get()
-            .map_err(|error| error.within(&format!("{field}[{key:?}]")))?;
+        let value = value.get().map_err(|error| error.within(&format!("{field}[{key:?}]")))?;
         pairs.push((key.as_str(), value.map_or("", String::as_str)));
     }
     Ok(pairs.into_iter().collect())
@@ -114,10 +102,7 @@ fn required_terms(affinity: &Lenient<AffinityView>) -> Result<Option<Vec<NodeSel
         return Ok(None);
     };
     let path = TERMS_PATH.trim_end_matches(".nodeSelectorTerms");
-    let Some(required) = node
-        .required_during_scheduling_ignored_during_execution
-        .at(path)?
-    else {
+    let Some(required) = node.required_during_scheduling_ignored_during_execution.at(path)? else {
         return Ok(None);
     };
     let Some(terms) = required.node_selector_terms.at(TERMS_PATH)? else {

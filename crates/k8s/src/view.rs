@@ -63,11 +63,7 @@ impl<K: Kind> View<K> {
 
     /// The resource version that was read.
     pub fn version(&self) -> Text {
-        self.metadata
-            .resource_version
-            .as_deref()
-            .unwrap_or_default()
-            .into()
+        self.metadata.resource_version.as_deref().unwrap_or_default().into()
     }
 
     pub(crate) fn created(&self) -> Time {
@@ -79,9 +75,7 @@ impl<K: Kind> View<K> {
 
     pub(crate) fn labels(&self) -> Labels {
         let labels = self.metadata.labels.iter().flatten();
-        labels
-            .map(|(key, value)| (key.as_str(), value.as_str()))
-            .collect()
+        labels.map(|(key, value)| (key.as_str(), value.as_str())).collect()
     }
 
     /// Problems of the metadata, to which the caller adds its own.
@@ -90,10 +84,7 @@ impl<K: Kind> View<K> {
         for error in &self.metadata_errors {
             problems.push(error.clone());
         }
-        for (field, value) in [
-            ("metadata.name", &self.metadata.name),
-            ("metadata.uid", &self.metadata.uid),
-        ] {
+        for (field, value) in [("metadata.name", &self.metadata.name), ("metadata.uid", &self.metadata.uid)] {
             if value.as_ref().is_none_or(String::is_empty) {
                 problems.push(ModelError::new(field, "is missing"));
             }
@@ -113,11 +104,7 @@ struct Raw<K: Kind> {
 
 impl<K: Kind> Default for Raw<K> {
     fn default() -> Self {
-        Self {
-            metadata: Lenient::Absent,
-            spec: Lenient::Absent,
-            status: Lenient::Absent,
-        }
+        Self { metadata: Lenient::Absent, spec: Lenient::Absent, status: Lenient::Absent }
     }
 }
 
@@ -144,12 +131,7 @@ impl<'de, K: Kind> Deserialize<'de> for View<K> {
                 ObjectMeta::default()
             }
         };
-        Ok(Self {
-            metadata,
-            metadata_errors: errors,
-            spec: raw.spec,
-            status: raw.status,
-        })
+        Ok(Self { metadata, metadata_errors: errors, spec: raw.spec, status: raw.status })
     }
 }
 

@@ -66,12 +66,7 @@ impl Config {
                     format!("{name:?} is no name: want up to 253 of a-z, 0-9, '-' and '.'"),
                 );
             }
-            if self
-                .scheduler_names
-                .iter()
-                .take(index)
-                .any(|earlier| earlier == name)
-            {
+            if self.scheduler_names.iter().take(index).any(|earlier| earlier == name) {
                 return wrong("scheduler_names", format!("{name:?} is there twice"));
             }
         }
@@ -92,10 +87,7 @@ impl Config {
             ("shutdown_grace", self.shutdown_grace),
         ] {
             if value.is_zero() || value > DURATION_MAX {
-                return wrong(
-                    field,
-                    format!("want more than 0 s and at most {} s", DURATION_MAX.as_secs()),
-                );
+                return wrong(field, format!("want more than 0 s and at most {} s", DURATION_MAX.as_secs()));
             }
         }
         Ok(())
@@ -107,11 +99,7 @@ impl Config {
 
     pub(crate) fn engine(&self) -> tutti_engine::Config {
         tutti_engine::Config {
-            scheduler_names: self
-                .scheduler_names
-                .iter()
-                .map(|name| Text::from(name.as_str()))
-                .collect(),
+            scheduler_names: self.scheduler_names.iter().map(|name| Text::from(name.as_str())).collect(),
             ..tutti_engine::Config::default()
         }
     }
@@ -120,9 +108,7 @@ impl Config {
 fn is_scheduler_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 253
-        && name
-            .bytes()
-            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.')
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.')
 }
 
 #[cfg(test)]
@@ -139,29 +125,11 @@ mod tests {
         for (config, error) in [
             (names(&[]), "scheduler_names: name at least one"),
             (names(&["a", "a"]), "scheduler_names: \"a\" is there twice"),
+            (names(&["A b"]), "scheduler_names: \"A b\" is no name: want up to 253 of a-z, 0-9, '-' and '.'"),
+            (Config { bind_concurrency: 0, ..Config::default() }, "bind_concurrency: want 1 to 10000"),
+            (Config { events_per_second: 0, ..Config::default() }, "events_per_second: want 1 to 100000"),
             (
-                names(&["A b"]),
-                "scheduler_names: \"A b\" is no name: want up to 253 of a-z, 0-9, '-' and '.'",
-            ),
-            (
-                Config {
-                    bind_concurrency: 0,
-                    ..Config::default()
-                },
-                "bind_concurrency: want 1 to 10000",
-            ),
-            (
-                Config {
-                    events_per_second: 0,
-                    ..Config::default()
-                },
-                "events_per_second: want 1 to 100000",
-            ),
-            (
-                Config {
-                    request_timeout: Duration::ZERO,
-                    ..Config::default()
-                },
+                Config { request_timeout: Duration::ZERO, ..Config::default() },
                 "request_timeout: want more than 0 s and at most 3600 s",
             ),
         ] {

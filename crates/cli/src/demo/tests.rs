@@ -41,10 +41,7 @@ async fn bind_greedily(client: Client) {
         let listed = pods.list(&ListParams::default()).await.unwrap();
         let mut used: BTreeMap<String, u32> = (0..NODES).map(|n| (format!("node-{n}"), 0)).collect();
         let node_of = |pod: &DynamicObject| {
-            pod.data
-                .pointer("/spec/nodeName")
-                .and_then(|n| n.as_str())
-                .map(str::to_owned)
+            pod.data.pointer("/spec/nodeName").and_then(|n| n.as_str()).map(str::to_owned)
         };
         for node in listed.iter().filter_map(node_of) {
             *used.entry(node).or_default() += 1;
@@ -73,13 +70,7 @@ async fn bind_greedily(client: Client) {
 async fn a_scheduler_that_starts_six_of_eight_is_caught() {
     let cluster = cluster().await;
     let greedy = tokio::spawn(bind_greedily(cluster.client()));
-    let error = format!(
-        "{:#}",
-        tell(&cluster, Console::silent(), PATIENCE).await.unwrap_err()
-    );
-    assert!(
-        error.contains("were placed although 6 GPUs cannot hold them all"),
-        "{error}"
-    );
+    let error = format!("{:#}", tell(&cluster, Console::silent(), PATIENCE).await.unwrap_err());
+    assert!(error.contains("were placed although 6 GPUs cannot hold them all"), "{error}");
     greedy.abort();
 }

@@ -33,25 +33,16 @@ impl World {
         process.wait_for_line("Ctrl-C");
         let text = std::fs::read_to_string(&file).unwrap();
         let client = tutti_cluster::kubeconfig::client(&text).await.unwrap();
-        Self {
-            client,
-            _process: process,
-            _folder: folder,
-        }
+        Self { client, _process: process, _folder: folder }
     }
 
     /// Creates everything in a manifest of the examples.
     async fn create_example(&self, name: &str) {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../../examples")
-            .join(name);
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
         let manifest = std::fs::read_to_string(path).unwrap();
         for object in serde_saphyr::from_multiple::<DynamicObject>(&manifest).unwrap() {
             let types = object.types.as_ref().unwrap();
-            let (group, version) = types
-                .api_version
-                .split_once('/')
-                .unwrap_or(("", &types.api_version));
+            let (group, version) = types.api_version.split_once('/').unwrap_or(("", &types.api_version));
             let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &types.kind));
             let api: Api<DynamicObject> = if types.kind == "Node" {
                 Api::all_with(self.client.clone(), &resource)
@@ -70,11 +61,7 @@ impl World {
 
     async fn pods(&self, group: &str) -> Vec<Pod> {
         let of_group = ListParams::default().labels(&format!("app={group}"));
-        Api::<Pod>::default_namespaced(self.client.clone())
-            .list(&of_group)
-            .await
-            .unwrap()
-            .items
+        Api::<Pod>::default_namespaced(self.client.clone()).list(&of_group).await.unwrap().items
     }
 
     async fn tally(&self, group: &str) -> Tally {
@@ -92,10 +79,7 @@ impl World {
                 return;
             }
             let refusal = self.refusal(group).await;
-            assert!(
-                Instant::now() < deadline,
-                "{group} is {tally:?}, not {want:?}; {refusal:?}"
-            );
+            assert!(Instant::now() < deadline, "{group} is {tally:?}, not {want:?}; {refusal:?}");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
@@ -116,10 +100,7 @@ impl World {
             if reason.as_ref().is_some_and(|reason| reason.contains(words)) {
                 return;
             }
-            assert!(
-                Instant::now() < deadline,
-                "{group} waits, and the reason is {reason:?}"
-            );
+            assert!(Instant::now() < deadline, "{group} waits, and the reason is {reason:?}");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
@@ -136,50 +117,31 @@ impl World {
     async fn add_node(&self, name: &str, capacity: &Value) {
         let node = json!({"metadata": {"name": name}, "status": {"capacity": capacity}});
         let node = serde_json::from_value(node).unwrap();
-        Api::<Node>::all(self.client.clone())
-            .create(&PostParams::default(), &node)
-            .await
-            .unwrap();
+        Api::<Node>::all(self.client.clone()).create(&PostParams::default(), &node).await.unwrap();
     }
 
     async fn delete_pods(&self, group: &str) {
         let of_group = ListParams::default().labels(&format!("app={group}"));
         let pods = Api::<Pod>::default_namespaced(self.client.clone());
-        pods.delete_collection(&DeleteParams::default(), &of_group)
-            .await
-            .unwrap();
+        pods.delete_collection(&DeleteParams::default(), &of_group).await.unwrap();
     }
 }
 
 fn node_of(pod: &Pod) -> Option<&str> {
-    pod.spec
-        .as_ref()?
-        .node_name
-        .as_deref()
-        .filter(|node| !node.is_empty())
+    pod.spec.as_ref()?.node_name.as_deref().filter(|node| !node.is_empty())
 }
 
 fn phase_of(pod: &Pod) -> &str {
-    pod.status
-        .as_ref()
-        .and_then(|status| status.phase.as_deref())
-        .unwrap_or_default()
+    pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
 }
 
 #[tokio::test]
 async fn six_of_eight_never_start_and_all_eight_do_when_a_node_joins() {
     let world = World::up(&["--nodes", "3", "--gpus", "2"]).await;
     world.create_example("gang-8.yaml").await;
-    world
-        .wait_for_refusal("gang-8", "6 of 8 members fit, short of 2 nvidia.com/gpu")
-        .await;
+    world.wait_for_refusal("gang-8", "6 of 8 members fit, short of 2 nvidia.com/gpu").await;
     world.nothing_is_placed("gang-8", 8).await;
-    world
-        .add_node(
-            "late",
-            &json!({"cpu": "64", "memory": "256Gi", "nvidia.com/gpu": "2"}),
-        )
-        .await;
+    world.add_node("late", &json!({"cpu": "64", "memory": "256Gi", "nvidia.com/gpu": "2"})).await;
     world.wait_for("gang-8", (8, 8, 8)).await;
 }
 
@@ -189,9 +151,7 @@ async fn a_gang_that_waits_starts_when_another_one_goes() {
     world.create_example("gang-4.yaml").await;
     world.wait_for("gang-4", (4, 4, 4)).await;
     world.create_example("gang-8-v1alpha2.yaml").await;
-    world
-        .wait_for_refusal("gang-8-v1alpha2", "5 of 8 members fit")
-        .await;
+    world.wait_for_refusal("gang-8-v1alpha2", "5 of 8 members fit").await;
     world.nothing_is_placed("gang-8-v1alpha2", 8).await;
     world.delete_pods("gang-4").await;
     world.wait_for("gang-8-v1alpha2", (8, 8, 8)).await;
@@ -225,8 +185,6 @@ async fn pods_without_a_gang_and_without_a_scheduler_name_run_too() {
         "spec": {"containers": [{"name": "main", "image": "any"}]},
     });
     let pods = Api::<Pod>::default_namespaced(world.client.clone());
-    pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap())
-        .await
-        .unwrap();
+    pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
     world.wait_for("plain", (1, 1, 1)).await;
 }

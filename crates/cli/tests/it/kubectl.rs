@@ -16,10 +16,7 @@ struct World {
 impl World {
     /// Nothing if there is no kubectl.
     fn up(arguments: &[&str]) -> Option<Self> {
-        let found = Command::new("kubectl")
-            .args(["version", "--client"])
-            .stdout(Stdio::null())
-            .status();
+        let found = Command::new("kubectl").args(["version", "--client"]).stdout(Stdio::null()).status();
         if !found.is_ok_and(|status| status.success()) {
             eprintln!("not tested: kubectl is not installed");
             return None;
@@ -29,10 +26,7 @@ impl World {
         let arguments = [&["up", "--port", "0", "--kubeconfig", &file], arguments].concat();
         let mut process = Running::start(tutti(&arguments));
         process.wait_for_line("Ctrl-C");
-        Some(Self {
-            folder,
-            _process: process,
-        })
+        Some(Self { folder, _process: process })
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
@@ -62,11 +56,7 @@ impl World {
     fn kubectl(&self, arguments: &[&str]) -> String {
         let output = self.ask(arguments, "");
         let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(
-            output.status.success(),
-            "kubectl {}: {errors}",
-            arguments.join(" ")
-        );
+        assert!(output.status.success(), "kubectl {}: {errors}", arguments.join(" "));
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
@@ -89,9 +79,7 @@ impl World {
 }
 
 fn example(name: &str) -> String {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../../examples")
-        .join(name);
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
     path.display().to_string()
 }
 
@@ -130,13 +118,8 @@ fn every_example_can_be_applied_and_runs() {
     let Some(world) = World::up(&["--nodes", "3", "--gpus", "8"]) else {
         return;
     };
-    for name in [
-        "gang-4.yaml",
-        "gang-8.yaml",
-        "gang-8-v1alpha2.yaml",
-        "mixed-nodes.yaml",
-        "mixed-gang.yaml",
-    ] {
+    for name in ["gang-4.yaml", "gang-8.yaml", "gang-8-v1alpha2.yaml", "mixed-nodes.yaml", "mixed-gang.yaml"]
+    {
         world.kubectl(&["apply", "-f", &example(name)]);
     }
     world.kubectl(&["wait", "--for=condition=Ready", "nodes", "--all", "--timeout=30s"]);

@@ -50,11 +50,7 @@ pub(crate) struct Ended {
 /// The command, with nothing of this machine's settings that it looks at.
 pub(crate) fn tutti(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tutti"));
-    command
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     for variable in ["NO_COLOR", "XDG_STATE_HOME", "HOME", "KUBECONFIG"] {
         command.env_remove(variable);
     }
@@ -82,22 +78,14 @@ impl Running {
             let _ = errors.read_to_string(&mut text);
             text
         });
-        Self {
-            child,
-            lines,
-            stderr: Some(stderr),
-            said: Vec::new(),
-        }
+        Self { child, lines, stderr: Some(stderr), said: Vec::new() }
     }
 
     /// Reads lines up to the first that has `words` in it.
     pub(crate) fn wait_for_line(&mut self, words: &str) -> String {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            match self
-                .lines
-                .recv_timeout(deadline.saturating_duration_since(Instant::now()))
-            {
+            match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(line) => {
                     self.said.push(line.clone());
                     if line.contains(words) {
@@ -107,32 +95,20 @@ impl Running {
                 Err(RecvTimeoutError::Timeout) => panic!("never said {words:?}, only {:#?}", self.said),
                 Err(RecvTimeoutError::Disconnected) => {
                     let stderr = self.stderr();
-                    panic!(
-                        "ended without saying {words:?}, only {:#?} and {stderr}",
-                        self.said
-                    );
+                    panic!("ended without saying {words:?}, only {:#?} and {stderr}", self.said);
                 }
             }
         }
     }
 
     fn stderr(&mut self) -> String {
-        self.stderr
-            .take()
-            .and_then(|reader| reader.join().ok())
-            .unwrap_or_default()
+        self.stderr.take().and_then(|reader| reader.join().ok()).unwrap_or_default()
     }
 
     /// Sends a signal, such as `TERM`.
     pub(crate) fn signal(&self, name: &str) {
         let id = self.child.id().to_string();
-        assert!(
-            Command::new("kill")
-                .args([&format!("-{name}"), &id])
-                .status()
-                .unwrap()
-                .success()
-        );
+        assert!(Command::new("kill").args([&format!("-{name}"), &id]).status().unwrap().success());
     }
 
     pub(crate) fn wait(mut self) -> Ended {
@@ -147,11 +123,7 @@ impl Running {
         let stderr = self.stderr();
         let mut said = std::mem::take(&mut self.said);
         said.extend(self.lines.iter());
-        Ended {
-            status,
-            stdout: said.join("\n"),
-            stderr,
-        }
+        Ended { status, stdout: said.join("\n"), stderr }
     }
 }
 

@@ -9,15 +9,8 @@ use std::path::Path;
 async fn nodes(kubeconfig: &str) -> Vec<String> {
     let text = std::fs::read_to_string(kubeconfig).unwrap();
     let client = tutti_cluster::kubeconfig::client(&text).await.unwrap();
-    let nodes = Api::<Node>::all(client)
-        .list(&ListParams::default())
-        .await
-        .unwrap();
-    nodes
-        .items
-        .into_iter()
-        .filter_map(|node| node.metadata.name)
-        .collect()
+    let nodes = Api::<Node>::all(client).list(&ListParams::default()).await.unwrap();
+    nodes.items.into_iter().filter_map(|node| node.metadata.name).collect()
 }
 
 fn up(kubeconfig: &str, more: &[&str]) -> Running {
@@ -34,24 +27,14 @@ async fn up_serves_until_it_is_asked_to_end_and_leaves_nothing_behind() {
         let export = running.wait_for_line("export KUBECONFIG=");
         assert!(export.contains(&file), "{export}");
         running.wait_for_line("Ctrl-C");
-        assert!(
-            running.said[0].contains("2 simulated nodes, 8 GPUs"),
-            "{:?}",
-            running.said
-        );
+        assert!(running.said[0].contains("2 simulated nodes, 8 GPUs"), "{:?}", running.said);
         assert_eq!(nodes(&file).await, ["node-0", "node-1"]);
         running.signal(signal);
         let ended = running.wait();
         assert!(ended.status.success(), "{signal}: {:?}", ended.status);
         assert_eq!(ended.stderr, "", "nothing to warn of");
-        assert!(
-            !ended.stdout.contains('\x1b'),
-            "no colours where there is no terminal"
-        );
-        assert!(
-            !Path::new(&file).exists(),
-            "the kubeconfig of an ended cluster is of no use"
-        );
+        assert!(!ended.stdout.contains('\x1b'), "no colours where there is no terminal");
+        assert!(!Path::new(&file).exists(), "the kubeconfig of an ended cluster is of no use");
     }
 }
 
@@ -71,11 +54,7 @@ fn a_taken_port_is_an_error_that_says_what_to_do() {
     let port = taken.local_addr().unwrap().port().to_string();
     let ended = up(&folder.file("kubeconfig"), &["--port", &port]).wait();
     assert_eq!(ended.status.code(), Some(1));
-    assert!(
-        ended.stderr.contains(&port) && ended.stderr.contains("--port 0"),
-        "{}",
-        ended.stderr
-    );
+    assert!(ended.stderr.contains(&port) && ended.stderr.contains("--port 0"), "{}", ended.stderr);
 }
 
 #[test]
@@ -86,10 +65,7 @@ fn a_kubeconfig_of_somebody_else_stays() {
     let ended = up(&file, &["--port", "0"]).wait();
     assert_eq!(ended.status.code(), Some(1));
     assert!(ended.stderr.contains(&file), "{}", ended.stderr);
-    assert_eq!(
-        std::fs::read_to_string(&file).unwrap(),
-        "of my production cluster"
-    );
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "of my production cluster");
 }
 
 #[test]
@@ -106,10 +82,7 @@ fn the_default_kubeconfig_is_in_the_state_folder() {
     command.env("HOME", &folder.0);
     let mut running = Running::start(command);
     let export = running.wait_for_line("export KUBECONFIG=");
-    assert!(
-        export.contains(&folder.file(".local/state/tutti/kubeconfig-")),
-        "{export}"
-    );
+    assert!(export.contains(&folder.file(".local/state/tutti/kubeconfig-")), "{export}");
 }
 
 #[test]
@@ -136,13 +109,9 @@ fn the_version_is_told() {
 
 #[test]
 fn wrong_arguments_are_refused_before_anything_starts() {
-    for wrong in [
-        &["up", "--nodes", "20001"][..],
-        &["up", "--gpus", "-1"],
-        &["up", "--port", "x"],
-        &["down"],
-        &[],
-    ] {
+    for wrong in
+        [&["up", "--nodes", "20001"][..], &["up", "--gpus", "-1"], &["up", "--port", "x"], &["down"], &[]]
+    {
         let ended = run(wrong);
         assert_eq!(ended.status.code(), Some(2), "{wrong:?}: {}", ended.stderr);
         assert!(!ended.stderr.is_empty());

@@ -41,11 +41,7 @@ pub(super) fn validate(spec: &Field<'_, '_>, out: &mut Vec<Cause>) {
                 check_port(&port, host_network, out);
                 // Init containers run one after the other, so they may share a port of the host.
                 let number = port.get("hostPort");
-                let key = (
-                    number.int(),
-                    port.get("hostIP").text(),
-                    port.get("protocol").text(),
-                );
+                let key = (number.int(), port.get("hostIP").text(), port.get("protocol").text());
                 if list == "containers" && number.int().is_some_and(|n| n != 0) && !host_ports.insert(key) {
                     out.push(number.duplicate());
                 }
@@ -117,10 +113,7 @@ pub(super) fn check_resources(resources: &Field<'_, '_>, out: &mut Vec<Cause>) {
         let limit = limits.value().and_then(|l| l.get(name));
         // Devices and huge pages cannot be shared, so asking for some and being allowed more makes no sense.
         let exact = is_extended(name) || name.starts_with("hugepages-");
-        match (
-            request.value().and_then(quantity::of),
-            limit.and_then(quantity::of),
-        ) {
+        match (request.value().and_then(quantity::of), limit.and_then(quantity::of)) {
             (Some(asked), Some(most)) if exact && asked != most => {
                 out.push(request.invalid(&format!("must be equal to {name} limit of {}", shown(limit))));
             }
@@ -137,9 +130,7 @@ pub(super) fn check_resources(resources: &Field<'_, '_>, out: &mut Vec<Cause>) {
 }
 
 fn shown(value: Option<&serde_json::Value>) -> String {
-    value.map_or_else(String::new, |v| {
-        v.as_str().map_or_else(|| v.to_string(), str::to_owned)
-    })
+    value.map_or_else(String::new, |v| v.as_str().map_or_else(|| v.to_string(), str::to_owned))
 }
 
 /// Checks a map of resource amounts, such as a node's capacity.

@@ -23,10 +23,7 @@ const OLD_MODES: [&str; 2] = ["Pod", "PodGroup"];
 
 /// Names of fields that the two versions spell differently: v1alpha2 first.
 const RENAMED: [(&str, &str); 2] = [
-    (
-        "spec.podGroupTemplateRef.workload.podGroupTemplateName",
-        "spec.workloadRef.templateName",
-    ),
+    ("spec.podGroupTemplateRef.workload.podGroupTemplateName", "spec.workloadRef.templateName"),
     ("spec.podGroupTemplateRef.workload", "spec.workloadRef"),
 ];
 
@@ -45,10 +42,7 @@ pub(super) fn alpha_to_hub(resource: &Resource, object: &mut Map<String, Value>)
     if causes.is_empty() {
         return Ok(());
     }
-    let name = object
-        .get("metadata")
-        .and_then(|m| m.get("name"))
-        .and_then(Value::as_str);
+    let name = object.get("metadata").and_then(|m| m.get("name")).and_then(Value::as_str);
     Err(ApiError::invalid(resource, name.unwrap_or_default(), causes))
 }
 
@@ -142,12 +136,7 @@ fn objects_of<'a>(
     spec: &'a mut Map<String, Value>,
     list: &str,
 ) -> impl Iterator<Item = (usize, &'a mut Map<String, Value>)> {
-    let items = spec
-        .get_mut(list)
-        .and_then(Value::as_array_mut)
-        .into_iter()
-        .flatten()
-        .enumerate();
+    let items = spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten().enumerate();
     items.filter_map(|(index, item)| item.as_object_mut().map(|item| (index, item)))
 }
 
@@ -214,10 +203,8 @@ fn mode_to_alpha(holder: &mut Map<String, Value>) {
 /// The condition was renamed. Both names are swapped, not only the current one replaced: a swap is its own
 /// inverse, so that even a condition that happens to have the other version's name survives a round trip.
 fn swap_condition_types(object: &mut Map<String, Value>) {
-    let conditions = object
-        .get_mut("status")
-        .and_then(|s| s.get_mut("conditions"))
-        .and_then(Value::as_array_mut);
+    let conditions =
+        object.get_mut("status").and_then(|s| s.get_mut("conditions")).and_then(Value::as_array_mut);
     for condition in conditions.into_iter().flatten() {
         let Some(kind) = condition.get_mut("type") else {
             continue;

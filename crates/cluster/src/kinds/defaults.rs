@@ -31,14 +31,8 @@ pub(super) fn set_defaults(resource: &Resource, object: &mut Value) {
 
 fn namespace(object: &mut Map<String, Value>) {
     let metadata = object.get("metadata");
-    let name = metadata
-        .and_then(|m| m.get("name"))
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-        .to_owned();
-    let deleting = metadata
-        .and_then(|m| m.get("deletionTimestamp"))
-        .is_some_and(|t| !t.is_null());
+    let name = metadata.and_then(|m| m.get("name")).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let deleting = metadata.and_then(|m| m.get("deletionTimestamp")).is_some_and(|t| !t.is_null());
     if let Some(metadata) = child(object, "metadata")
         && let Some(labels) = child(metadata, "labels")
         && !name.is_empty()
@@ -83,12 +77,7 @@ pub(super) fn each<'a>(
     object: &'a mut Map<String, Value>,
     list: &str,
 ) -> impl Iterator<Item = &'a mut Map<String, Value>> {
-    object
-        .get_mut(list)
-        .and_then(Value::as_array_mut)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_object_mut)
+    object.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut)
 }
 
 #[cfg(test)]
@@ -107,19 +96,13 @@ mod tests {
         let namespace = defaulted("Namespace", json!({"metadata": {"name": "a"}}));
         assert_eq!(namespace["spec"]["finalizers"], json!(["kubernetes"]));
         assert_eq!(namespace["status"]["phase"], "Active");
-        assert_eq!(
-            namespace["metadata"]["labels"]["kubernetes.io/metadata.name"],
-            "a"
-        );
+        assert_eq!(namespace["metadata"]["labels"]["kubernetes.io/metadata.name"], "a");
     }
 
     #[test]
     fn a_namespace_that_is_deleted_does_not_get_its_finalizer_back() {
         let metadata = json!({"name": "a", "deletionTimestamp": "2026-01-01T00:00:00Z"});
-        let namespace = defaulted(
-            "Namespace",
-            json!({"metadata": metadata, "spec": {}, "status": {}}),
-        );
+        let namespace = defaulted("Namespace", json!({"metadata": metadata, "spec": {}, "status": {}}));
         assert!(namespace["spec"].get("finalizers").is_none());
     }
 
@@ -134,23 +117,15 @@ mod tests {
 
     #[test]
     fn a_priority_class_preempts_and_a_workload_is_left_alone() {
-        assert_eq!(
-            defaulted("PriorityClass", json!({}))["preemptionPolicy"],
-            "PreemptLowerPriority"
-        );
+        assert_eq!(defaulted("PriorityClass", json!({}))["preemptionPolicy"], "PreemptLowerPriority");
         let workload = json!({"spec": {"podGroupTemplates": [{"name": "t"}]}});
         assert_eq!(defaulted("Workload", workload.clone()), workload);
     }
 
     #[test]
     fn defaults_survive_any_shape() {
-        let shapes = [
-            json!(null),
-            json!([]),
-            json!("x"),
-            json!({"spec": 1, "metadata": "m"}),
-            json!({"spec": []}),
-        ];
+        let shapes =
+            [json!(null), json!([]), json!("x"), json!({"spec": 1, "metadata": "m"}), json!({"spec": []})];
         for resource in RESOURCES {
             for shape in &shapes {
                 let mut object = shape.clone();

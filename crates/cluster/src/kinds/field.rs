@@ -25,21 +25,13 @@ enum Step<'v> {
 impl<'p, 'v> Field<'p, 'v> {
     /// The whole object.
     pub(crate) fn root(object: &'v Value) -> Self {
-        Self {
-            parent: None,
-            step: Step::Root,
-            value: Some(object),
-        }
+        Self { parent: None, step: Step::Root, value: Some(object) }
     }
 
     /// A field of this object. An explicit null counts as absent, as it does for Kubernetes' own decoder.
     pub(crate) fn get<'q>(&'q self, name: &'static str) -> Field<'q, 'v> {
         let value = self.value.and_then(|v| v.get(name)).filter(|v| !v.is_null());
-        Field {
-            parent: Some(self),
-            step: Step::Name(name),
-            value,
-        }
+        Field { parent: Some(self), step: Step::Name(name), value }
     }
 
     /// The value, if there is one.
@@ -84,26 +76,19 @@ impl<'p, 'v> Field<'p, 'v> {
 
     /// Entries of a list; none if it is no list.
     pub(crate) fn items<'q>(&'q self) -> impl Iterator<Item = Field<'q, 'v>> {
-        self.value
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .enumerate()
-            .map(move |(index, value)| Field {
+        self.value.and_then(Value::as_array).into_iter().flatten().enumerate().map(move |(index, value)| {
+            Field {
                 parent: Some(self),
                 step: Step::Index(index),
                 value: Some(value).filter(|v| !v.is_null()),
-            })
+            }
+        })
     }
 
     /// Entries of a map; none if it is no map.
     pub(crate) fn entries<'q>(&'q self) -> impl Iterator<Item = (&'v str, Field<'q, 'v>)> {
         self.object().into_iter().flatten().map(move |(key, value)| {
-            let entry = Field {
-                parent: Some(self),
-                step: Step::Key(key),
-                value: Some(value),
-            };
+            let entry = Field { parent: Some(self), step: Step::Key(key), value: Some(value) };
             (key.as_str(), entry)
         })
     }
@@ -126,29 +111,19 @@ impl<'p, 'v> Field<'p, 'v> {
     }
 
     fn cause(&self, reason: CauseReason, message: String) -> Cause {
-        Cause {
-            reason,
-            field: self.path(),
-            message,
-        }
+        Cause { reason, field: self.path(), message }
     }
 
     /// The field must be there.
     pub(crate) fn required(&self, detail: &str) -> Cause {
-        let message = if detail.is_empty() {
-            "Required value".to_owned()
-        } else {
-            format!("Required value: {detail}")
-        };
+        let message =
+            if detail.is_empty() { "Required value".to_owned() } else { format!("Required value: {detail}") };
         self.cause(CauseReason::Required, message)
     }
 
     /// The value is wrong.
     pub(crate) fn invalid(&self, detail: &str) -> Cause {
-        self.invalid_value(
-            &self.value.map_or_else(|| "null".to_owned(), ToString::to_string),
-            detail,
-        )
+        self.invalid_value(&self.value.map_or_else(|| "null".to_owned(), ToString::to_string), detail)
     }
 
     /// As [`Field::invalid`], where the wrong value is only part of the field, such as one key of a map.
@@ -173,27 +148,18 @@ impl<'p, 'v> Field<'p, 'v> {
         let list: Vec<String> = supported.iter().map(|s| format!("{s:?}")).collect();
         self.cause(
             CauseReason::NotSupported,
-            format!(
-                "Unsupported value: {shown}: supported values: {}",
-                list.join(", ")
-            ),
+            format!("Unsupported value: {shown}: supported values: {}", list.join(", ")),
         )
     }
 
     /// The list is too long.
     pub(crate) fn too_many(&self, most: usize) -> Cause {
-        self.cause(
-            CauseReason::TooMany,
-            format!("Too many: {}: must have at most {most} items", self.len()),
-        )
+        self.cause(CauseReason::TooMany, format!("Too many: {}: must have at most {most} items", self.len()))
     }
 
     /// The value is too long.
     pub(crate) fn too_long(&self, most: usize) -> Cause {
-        self.cause(
-            CauseReason::TooLong,
-            format!("Too long: may not be more than {most} bytes"),
-        )
+        self.cause(CauseReason::TooLong, format!("Too long: may not be more than {most} bytes"))
     }
 
     // --- checks that several kinds share ---
@@ -313,11 +279,7 @@ mod tests {
             (json!({"a": []}), json!({"a": null}), true),
             (json!({"a": {}}), json!({}), false),
             (json!({"a": [1]}), json!({"a": [2]}), false),
-            (
-                json!({"a": {"b": [{"c": null}]}}),
-                json!({"a": {"b": [{}]}}),
-                true,
-            ),
+            (json!({"a": {"b": [{"c": null}]}}), json!({"a": {"b": [{}]}}), true),
         ];
         for (a, b, want) in pairs {
             assert_eq!(same(Some(&a), Some(&b)), want, "{a} and {b}");

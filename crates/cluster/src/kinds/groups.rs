@@ -19,9 +19,7 @@ pub(super) fn validate_pod_group(root: &Field<'_, '_>, out: &mut Vec<Cause>) {
     let spec = root.get("spec");
     let reference = spec.get("workloadRef");
     if reference.is_set() {
-        reference
-            .get("workloadName")
-            .check_required_text(dns_subdomain, out);
+        reference.get("workloadName").check_required_text(dns_subdomain, out);
         reference.get("templateName").check_required_text(dns_label, out);
     }
     let parent = spec.get("parentCompositePodGroupName");
@@ -50,10 +48,7 @@ pub(super) fn validate_pod_group_status(root: &Field<'_, '_>, out: &mut Vec<Caus
     conditions::validate(&status.get("conditions"), out);
     let (spec, statuses) = (root.get("spec"), status.get("resourceClaimStatuses"));
     let claims = spec.get("resourceClaims");
-    let known: BTreeSet<&str> = claims
-        .items()
-        .filter_map(|c| c.value()?.get("name")?.as_str())
-        .collect();
+    let known: BTreeSet<&str> = claims.items().filter_map(|c| c.value()?.get("name")?.as_str()).collect();
     statuses.check_len(CLAIMS_MAX, out);
     statuses.check_unique("name", out);
     for entry in statuses.items() {
@@ -86,8 +81,7 @@ pub(super) fn check_group(spec: &Field<'_, '_>, count: &'static str, out: &mut V
     if !class.text().is_empty() {
         class.check_text(dns_subdomain, out);
     }
-    spec.get("priority")
-        .check_range(i64::from(i32::MIN), PRIORITY_MAX, out);
+    spec.get("priority").check_range(i64::from(i32::MIN), PRIORITY_MAX, out);
     spec.get("preemptionPolicy").check_enum(&PREEMPTION_POLICIES, out);
 }
 
@@ -105,9 +99,7 @@ pub(super) fn check_frozen(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mut V
     }
     let (old, new) = (old.get("schedulingPolicy"), new.get("schedulingPolicy"));
     let variants = ["basic", "gang"];
-    if variants
-        .iter()
-        .any(|v| old.get(v).is_set() != new.get(v).is_set())
+    if variants.iter().any(|v| old.get(v).is_set() != new.get(v).is_set())
         || !same(old.get("basic").value(), new.get("basic").value())
     {
         out.push(new.invalid("the kind of policy is immutable"));
@@ -138,31 +130,17 @@ fn check_claims(claims: &Field<'_, '_>, out: &mut Vec<Cause>) {
         claim.get("name").check_required_text(dns_label, out);
         check_union(&claim, &["resourceClaimName", "resourceClaimTemplateName"], out);
         claim.get("resourceClaimName").check_text(dns_subdomain, out);
-        claim
-            .get("resourceClaimTemplateName")
-            .check_text(dns_subdomain, out);
+        claim.get("resourceClaimTemplateName").check_text(dns_subdomain, out);
     }
 }
 
 /// Reports a union that has not exactly one of its members.
 pub(super) fn check_union(union: &Field<'_, '_>, members: &[&'static str], out: &mut Vec<Cause>) {
-    let set: Vec<&str> = members
-        .iter()
-        .filter(|member| union.get(member).is_set())
-        .copied()
-        .collect();
+    let set: Vec<&str> = members.iter().filter(|member| union.get(member).is_set()).copied().collect();
     if set.len() != 1 {
         let list: Vec<String> = members.iter().map(|m| format!("`{m}`")).collect();
-        let found = if set.is_empty() {
-            "none".to_owned()
-        } else {
-            set.join(", ")
-        };
+        let found = if set.is_empty() { "none".to_owned() } else { set.join(", ") };
         let detail = format!("must specify exactly one of: {}; found: {found}", list.join(", "));
-        out.push(if set.is_empty() {
-            union.required(&detail)
-        } else {
-            union.invalid(&detail)
-        });
+        out.push(if set.is_empty() { union.required(&detail) } else { union.invalid(&detail) });
     }
 }

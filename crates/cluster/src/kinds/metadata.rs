@@ -100,9 +100,7 @@ mod tests {
         let object = json!({"metadata": metadata});
         let mut out = Vec::new();
         validate(resource, &Field::root(&object), &mut out);
-        out.into_iter()
-            .map(|c| format!("{}: {}", c.field, c.message))
-            .collect()
+        out.into_iter().map(|c| format!("{}: {}", c.field, c.message)).collect()
     }
 
     #[test]
@@ -180,10 +178,7 @@ mod tests {
         ];
         for (kind, metadata, want) in cases {
             let found = problems(kind, &metadata);
-            assert!(
-                found.len() == 1 && found[0].starts_with(want),
-                "wanted {want:?}, found {found:?}"
-            );
+            assert!(found.len() == 1 && found[0].starts_with(want), "wanted {want:?}, found {found:?}");
         }
     }
 
@@ -194,9 +189,6 @@ mod tests {
         let new = json!({"metadata": {"name": "a", "uid": "2"}});
         let mut out = Vec::new();
         validate_update(nodes, &Field::root(&old), &Field::root(&new), &mut out);
-        assert_eq!(
-            out.iter().map(|c| c.field.as_str()).collect::<Vec<_>>(),
-            ["metadata.uid"]
-        );
+        assert_eq!(out.iter().map(|c| c.field.as_str()).collect::<Vec<_>>(), ["metadata.uid"]);
     }
 }

@@ -42,10 +42,7 @@ pub fn to_hub(resource: &Resource, version: &str, mut object: Value) -> Result<V
     if version == ALPHA {
         convert::alpha_to_hub(resource, map)?;
     }
-    map.insert(
-        "apiVersion".to_owned(),
-        json!(api_version(resource.group, resource.hub)),
-    );
+    map.insert("apiVersion".to_owned(), json!(api_version(resource.group, resource.hub)));
     Ok(object)
 }
 
@@ -56,10 +53,7 @@ pub fn from_hub(resource: &Resource, version: &str, object: &Value) -> Value {
         if version == ALPHA {
             convert::hub_to_alpha(resource, map);
         }
-        map.insert(
-            "apiVersion".to_owned(),
-            json!(api_version(resource.group, version)),
-        );
+        map.insert("apiVersion".to_owned(), json!(api_version(resource.group, version)));
     }
     object
 }
@@ -69,13 +63,7 @@ pub fn causes_in_version(version: &str, causes: Vec<Cause>) -> Vec<Cause> {
     if version != ALPHA {
         return causes;
     }
-    causes
-        .into_iter()
-        .map(|cause| Cause {
-            field: convert::alpha_path(&cause.field),
-            ..cause
-        })
-        .collect()
+    causes.into_iter().map(|cause| Cause { field: convert::alpha_path(&cause.field), ..cause }).collect()
 }
 
 /// Fills in what Kubernetes would fill in on a write, and gives every amount its one spelling.

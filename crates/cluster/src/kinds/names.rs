@@ -28,32 +28,20 @@ fn spelled(text: &str, edge: fn(u8) -> bool, inner: &[u8]) -> bool {
 }
 
 fn at_most(text: &str, most: usize) -> Result<(), String> {
-    if text.len() > most {
-        Err(format!("must be no more than {most} bytes"))
-    } else {
-        Ok(())
-    }
+    if text.len() > most { Err(format!("must be no more than {most} bytes")) } else { Ok(()) }
 }
 
 /// `a-b`, at most 63 bytes.
 pub(crate) fn dns_label(text: &str) -> Result<(), String> {
     at_most(text, LABEL_MAX)?;
-    if spelled(text, lower_or_digit, b"-") {
-        Ok(())
-    } else {
-        Err(LABEL.to_owned())
-    }
+    if spelled(text, lower_or_digit, b"-") { Ok(()) } else { Err(LABEL.to_owned()) }
 }
 
 /// `a-b.c`, at most 253 bytes.
 pub(crate) fn dns_subdomain(text: &str) -> Result<(), String> {
     at_most(text, SUBDOMAIN_MAX)?;
     let parts_fine = text.split('.').all(|part| spelled(part, lower_or_digit, b"-"));
-    if parts_fine {
-        Ok(())
-    } else {
-        Err(SUBDOMAIN.to_owned())
-    }
+    if parts_fine { Ok(()) } else { Err(SUBDOMAIN.to_owned()) }
 }
 
 /// A label, annotation, taint or finalizer key: `name` or `prefix/name`.
@@ -70,11 +58,7 @@ pub(crate) fn qualified_name(text: &str) -> Result<(), String> {
         return Err("name part must be non-empty".to_owned());
     }
     at_most(name, LABEL_MAX).map_err(|why| format!("name part {why}"))?;
-    if spelled(name, |b| b.is_ascii_alphanumeric(), b"-_.") {
-        Ok(())
-    } else {
-        Err(NAME_PART.to_owned())
-    }
+    if spelled(name, |b| b.is_ascii_alphanumeric(), b"-_.") { Ok(()) } else { Err(NAME_PART.to_owned()) }
 }
 
 /// An annotation key: as a qualified name, but the prefix may be written in any case.
@@ -109,22 +93,13 @@ pub(crate) fn condition_reason(text: &str) -> Result<(), String> {
     at_most(text, REASON_MAX)?;
     let bytes = text.as_bytes();
     let first_fine = bytes.first().is_some_and(u8::is_ascii_alphabetic);
-    let last_fine = bytes
-        .last()
-        .is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
-    if first_fine
-        && last_fine
-        && bytes
-            .iter()
-            .all(|b| b.is_ascii_alphanumeric() || b"_,:".contains(b))
-    {
+    let last_fine = bytes.last().is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
+    if first_fine && last_fine && bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"_,:".contains(b)) {
         Ok(())
     } else {
-        Err(
-            "a condition reason must start with a letter, end with a letter, digit or '_', and consist of \
+        Err("a condition reason must start with a letter, end with a letter, digit or '_', and consist of \
              letters, digits, '_', ',' and ':'"
-                .to_owned(),
-        )
+            .to_owned())
     }
 }
 
@@ -144,17 +119,9 @@ mod tests {
     #[test]
     fn names_follow_the_rules_of_dns() {
         let long = "a".repeat(64);
-        check(
-            dns_label,
-            &["a", "a-1", "1"],
-            &["", "-a", "a-", "A", "a.b", "a_b", "é", &long],
-        );
+        check(dns_label, &["a", "a-1", "1"], &["", "-a", "a-", "A", "a.b", "a_b", "é", &long]);
         let longer = "a.".repeat(127);
-        check(
-            dns_subdomain,
-            &["a", "a.b-c.d", &long],
-            &["", "a..b", ".a", "a.", "a.-b", "A.b", &longer],
-        );
+        check(dns_subdomain, &["a", "a.b-c.d", &long], &["", "a..b", ".a", "a.", "a.-b", "A.b", &longer]);
     }
 
     #[test]
@@ -172,10 +139,6 @@ mod tests {
     #[test]
     fn path_segments_cannot_escape_and_reasons_are_camel_case() {
         check(path_segment, &["Job", "a.b", "..a"], &[".", "..", "a/b", "%2f"]);
-        check(
-            condition_reason,
-            &["Scheduled", "A", "a_b:c,D_"],
-            &["", "1a", "a b", "a:", "a-b"],
-        );
+        check(condition_reason, &["Scheduled", "A", "a_b:c,D_"], &["", "1a", "a b", "a:", "a-b"]);
     }
 }

@@ -57,12 +57,11 @@ pub(super) fn validate_priority_class(root: &Field<'_, '_>, out: &mut Vec<Cause>
             );
         }
     } else if value.int().is_some_and(|v| v > PRIORITY_MAX) {
-        out.push(value.forbidden(&format!(
-            "maximum allowed value of a user defined priority is {PRIORITY_MAX}"
-        )));
+        out.push(
+            value.forbidden(&format!("maximum allowed value of a user defined priority is {PRIORITY_MAX}")),
+        );
     }
-    root.get("preemptionPolicy")
-        .check_enum(&["Never", "PreemptLowerPriority"], out);
+    root.get("preemptionPolicy").check_enum(&["Never", "PreemptLowerPriority"], out);
 }
 
 /// What is wrong with replacing a priority class: pods have taken its value and would not follow.
@@ -70,17 +69,14 @@ pub(super) fn validate_priority_class_update(old: &Field<'_, '_>, new: &Field<'_
     if old.get("value").int().unwrap_or(0) != new.get("value").int().unwrap_or(0) {
         out.push(new.get("value").forbidden("may not be changed in an update."));
     }
-    new.get("preemptionPolicy")
-        .check_unchanged(&old.get("preemptionPolicy"), out);
+    new.get("preemptionPolicy").check_unchanged(&old.get("preemptionPolicy"), out);
 }
 
 /// What is wrong with a lease.
 pub(super) fn validate_lease(root: &Field<'_, '_>, out: &mut Vec<Cause>) {
     let spec = root.get("spec");
-    spec.get("leaseDurationSeconds")
-        .check_range(1, i64::from(i32::MAX), out);
-    spec.get("leaseTransitions")
-        .check_range(0, i64::from(i32::MAX), out);
+    spec.get("leaseDurationSeconds").check_range(1, i64::from(i32::MAX), out);
+    spec.get("leaseTransitions").check_range(0, i64::from(i32::MAX), out);
     let holder = spec.get("holderIdentity");
     if holder.is_set() && holder.text().is_empty() {
         out.push(holder.invalid("must not be empty"));

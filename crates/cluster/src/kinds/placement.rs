@@ -100,11 +100,7 @@ fn check_node_term(term: &Field<'_, '_>, out: &mut Vec<Cause>) {
 fn check_operator(expression: &Field<'_, '_>, supported: &[&str], out: &mut Vec<Cause>) {
     let (operator, values) = (expression.get("operator"), expression.get("values"));
     if !supported.contains(&operator.text()) {
-        out.push(if operator.is_set() {
-            operator.not_supported(supported)
-        } else {
-            operator.required("")
-        });
+        out.push(if operator.is_set() { operator.not_supported(supported) } else { operator.required("") });
         return;
     }
     match operator.text() {
@@ -191,12 +187,8 @@ fn check_spreading(constraints: &Field<'_, '_>, out: &mut Vec<Cause>) {
         if domains.is_set() && otherwise.text() != "DoNotSchedule" {
             out.push(domains.invalid("can only use `minDomains` if `whenUnsatisfiable` is DoNotSchedule"));
         }
-        constraint
-            .get("nodeAffinityPolicy")
-            .check_enum(&["Honor", "Ignore"], out);
-        constraint
-            .get("nodeTaintsPolicy")
-            .check_enum(&["Honor", "Ignore"], out);
+        constraint.get("nodeAffinityPolicy").check_enum(&["Honor", "Ignore"], out);
+        constraint.get("nodeTaintsPolicy").check_enum(&["Honor", "Ignore"], out);
         check_label_selector(&constraint.get("labelSelector"), out);
     }
 }

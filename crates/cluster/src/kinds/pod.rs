@@ -31,8 +31,7 @@ pub(super) fn validate_spec(root: &Field<'_, '_>, out: &mut Vec<Cause>) {
     spec.get("restartPolicy").check_enum(&RESTART_POLICIES, out);
     spec.get("dnsPolicy").check_enum(&DNS_POLICIES, out);
     spec.get("preemptionPolicy").check_enum(&PREEMPTION_POLICIES, out);
-    spec.get("activeDeadlineSeconds")
-        .check_range(1, i64::from(i32::MAX), out);
+    spec.get("activeDeadlineSeconds").check_range(1, i64::from(i32::MAX), out);
     for (field, rule) in [
         ("nodeName", dns_subdomain as fn(&str) -> Result<(), String>),
         ("schedulerName", dns_subdomain),

@@ -16,11 +16,7 @@ const HOOKS: [&str; 2] = ["postStart", "preStop"];
 pub(super) fn pod(object: &mut Map<String, Value>) {
     let Some(spec) = child(object, "spec") else { return };
     pod_spec(spec);
-    let status = if object.contains_key("status") {
-        None
-    } else {
-        Some(first_status(object))
-    };
+    let status = if object.contains_key("status") { None } else { Some(first_status(object)) };
     if let Some(status) = status {
         object.insert("status".to_owned(), status);
     }
@@ -55,11 +51,7 @@ fn pod_spec(spec: &mut Map<String, Value>) {
 fn mirror_service_account(spec: &mut Map<String, Value>) {
     let name = ["serviceAccountName", "serviceAccount"]
         .iter()
-        .find_map(|field| {
-            spec.get(*field)
-                .and_then(Value::as_str)
-                .filter(|name| !name.is_empty())
-        })
+        .find_map(|field| spec.get(*field).and_then(Value::as_str).filter(|name| !name.is_empty()))
         .map(str::to_owned);
     if let Some(name) = name {
         spec.insert("serviceAccountName".to_owned(), json!(name));
@@ -69,11 +61,7 @@ fn mirror_service_account(spec: &mut Map<String, Value>) {
 
 fn container(one: &mut Map<String, Value>, host_network: bool) {
     let image = one.get("image").and_then(Value::as_str).unwrap_or_default();
-    let pull = if is_latest(image) {
-        "Always"
-    } else {
-        "IfNotPresent"
-    };
+    let pull = if is_latest(image) { "Always" } else { "IfNotPresent" };
     set(one, "imagePullPolicy", json!(pull));
     set(one, "terminationMessagePath", json!("/dev/termination-log"));
     set(one, "terminationMessagePolicy", json!("File"));
@@ -121,9 +109,7 @@ fn handler(holder: &mut Map<String, Value>) {
 
 /// True if an image reference means "whatever is newest": tag `latest`, or neither tag nor digest.
 fn is_latest(image: &str) -> bool {
-    let (name, digest) = image
-        .split_once('@')
-        .map_or((image, ""), |(name, digest)| (name, digest));
+    let (name, digest) = image.split_once('@').map_or((image, ""), |(name, digest)| (name, digest));
     // A colon before the last slash belongs to a port of the registry.
     let last = name.rsplit('/').next().unwrap_or_default();
     match last.split_once(':') {
@@ -188,9 +174,7 @@ fn default_tolerations(spec: &mut Map<String, Value>) {
 
 fn first_status(object: &Map<String, Value>) -> Value {
     let spec = object.get("spec");
-    let gates = spec
-        .and_then(|s| s.get("schedulingGates"))
-        .and_then(Value::as_array);
+    let gates = spec.and_then(|s| s.get("schedulingGates")).and_then(Value::as_array);
     let mut status = json!({"phase": "Pending", "qosClass": qos_class(spec)});
     if gates.is_some_and(|gates| !gates.is_empty()) {
         status["conditions"] = json!([{
@@ -204,10 +188,8 @@ fn first_status(object: &Map<String, Value>) -> Value {
 /// Guaranteed if every container limits cpu and memory to what it requests, BestEffort if none asks for
 /// anything, else Burstable.
 fn qos_class(spec: Option<&Value>) -> &'static str {
-    let containers = ["containers", "initContainers"]
-        .iter()
-        .filter_map(|list| spec?.get(list)?.as_array())
-        .flatten();
+    let containers =
+        ["containers", "initContainers"].iter().filter_map(|list| spec?.get(list)?.as_array()).flatten();
     let (mut guaranteed, mut asked) = (true, false);
     for container in containers {
         for resource in ["cpu", "memory"] {
@@ -258,10 +240,7 @@ mod tests {
             ],
         });
         assert_eq!(pod["spec"], want);
-        assert_eq!(
-            pod["status"],
-            json!({"phase": "Pending", "qosClass": "BestEffort"})
-        );
+        assert_eq!(pod["status"], json!({"phase": "Pending", "qosClass": "BestEffort"}));
     }
 
     #[test]
@@ -347,10 +326,7 @@ mod tests {
     fn a_gated_pod_says_so_and_an_existing_status_is_kept() {
         let pod = defaulted(json!({"schedulingGates": [{"name": "g"}]}));
         assert_eq!(pod["status"]["conditions"][0]["reason"], "SchedulingGated");
-        let mut object = json!({"spec": {}, "status": {"phase": "Running"}})
-            .as_object()
-            .unwrap()
-            .clone();
+        let mut object = json!({"spec": {}, "status": {"phase": "Running"}}).as_object().unwrap().clone();
         super::pod(&mut object);
         assert_eq!(object["status"], json!({"phase": "Running"}));
     }

@@ -42,12 +42,7 @@ fn frozen_part(spec: &Field<'_, '_>, gated: bool) -> Map<String, Value> {
         spec.remove(field);
     }
     for list in ["containers", "initContainers"] {
-        for container in spec
-            .get_mut(list)
-            .and_then(Value::as_array_mut)
-            .into_iter()
-            .flatten()
-        {
+        for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
             if let Some(container) = container.as_object_mut() {
                 container.remove("image");
             }
@@ -91,11 +86,9 @@ fn check_tolerations(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mut Vec<Cau
         if !seconds_may_change(&toleration) {
             fields.push("tolerationSeconds");
         }
-        let kept = after.items().any(|other| {
-            fields
-                .iter()
-                .all(|f| same(toleration.get(f).value(), other.get(f).value()))
-        });
+        let kept = after
+            .items()
+            .any(|other| fields.iter().all(|f| same(toleration.get(f).value(), other.get(f).value())));
         if !kept {
             out.push(after.forbidden("existing tolerations may not be removed or changed, only added to"));
             return;
@@ -108,9 +101,9 @@ fn check_gates(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mut Vec<Cause>) {
     for gate in after.items() {
         let name = gate.get("name").text();
         if !before.items().any(|g| g.get("name").text() == name) {
-            out.push(after.forbidden(&format!(
-                "only deletion is allowed, but found new scheduling gate '{name}'"
-            )));
+            out.push(
+                after.forbidden(&format!("only deletion is allowed, but found new scheduling gate '{name}'")),
+            );
         }
     }
 }
@@ -148,10 +141,7 @@ fn check_node_affinity(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mut Vec<C
         let extended = ["matchExpressions", "matchFields"].iter().all(|list| {
             let (before, after) = (before.get(list), after.get(list));
             before.len() <= after.len()
-                && before
-                    .items()
-                    .zip(after.items())
-                    .all(|(b, a)| same(b.value(), a.value()))
+                && before.items().zip(after.items()).all(|(b, a)| same(b.value(), a.value()))
         });
         if !extended || (empty && !same(before.value(), after.value())) {
             out.push(after.invalid("only additions to expressions are allowed"));

@@ -39,11 +39,7 @@ fn canonical(text: &str) -> Option<String> {
     }
     let whole = amount.value_ceil();
     let binary = text.ends_with('i') && whole.unsigned_abs() >= 1024;
-    Some(if binary {
-        shortest(whole, 1024, &BINARY)
-    } else {
-        shortest(whole, 1000, &DECIMAL)
-    })
+    Some(if binary { shortest(whole, 1024, &BINARY) } else { shortest(whole, 1000, &DECIMAL) })
 }
 
 /// The number with the largest suffix that leaves it whole.

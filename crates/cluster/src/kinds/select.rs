@@ -35,11 +35,7 @@ pub(super) fn selectable_field(resource: &Resource, label: &str, object: &Value)
         ("", "Event", "source") => {
             // Writers of the newer event API leave `source` empty and say who they are elsewhere.
             let source = at(&["source", "component"]);
-            if source.is_empty() {
-                at(&["reportingComponent"])
-            } else {
-                source
-            }
+            if source.is_empty() { at(&["reportingComponent"]) } else { source }
         }
         ("", "Event", "type") => at(&["type"]),
         _ => return None,
@@ -51,26 +47,17 @@ fn value_at<'a>(object: &'a Value, path: &[&str]) -> Option<&'a Value> {
 }
 
 fn text_at(object: &Value, path: &[&str]) -> String {
-    value_at(object, path)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-        .to_owned()
+    value_at(object, path).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 fn flag_at(object: &Value, path: &[&str]) -> String {
-    value_at(object, path)
-        .and_then(Value::as_bool)
-        .unwrap_or(false)
-        .to_string()
+    value_at(object, path).and_then(Value::as_bool).unwrap_or(false).to_string()
 }
 
 fn pod_ips(object: &Value) -> String {
     let list = value_at(object, &["status", "podIPs"]).and_then(Value::as_array);
-    let ips: Vec<&str> = list
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| entry.get("ip").and_then(Value::as_str))
-        .collect();
+    let ips: Vec<&str> =
+        list.into_iter().flatten().filter_map(|entry| entry.get("ip").and_then(Value::as_str)).collect();
     ips.join(",")
 }
 
@@ -105,30 +92,16 @@ mod tests {
         ];
         for (plural, object, label, want) in cases {
             let resource = find("", "v1", plural).unwrap();
-            assert_eq!(
-                selectable_field(resource, label, object).as_deref(),
-                want,
-                "{plural} {label}"
-            );
+            assert_eq!(selectable_field(resource, label, object).as_deref(), want, "{plural} {label}");
         }
     }
 
     #[test]
     fn malformed_objects_read_as_empty() {
         let pods = find("", "v1", "pods").unwrap();
-        for object in [
-            json!(null),
-            json!("x"),
-            json!({"spec": 3, "status": {"podIPs": "x"}}),
-        ] {
-            assert_eq!(
-                selectable_field(pods, "spec.nodeName", &object).as_deref(),
-                Some("")
-            );
-            assert_eq!(
-                selectable_field(pods, "status.podIPs", &object).as_deref(),
-                Some("")
-            );
+        for object in [json!(null), json!("x"), json!({"spec": 3, "status": {"podIPs": "x"}})] {
+            assert_eq!(selectable_field(pods, "spec.nodeName", &object).as_deref(), Some(""));
+            assert_eq!(selectable_field(pods, "status.podIPs", &object).as_deref(), Some(""));
         }
     }
 }

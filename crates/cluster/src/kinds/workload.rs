@@ -27,11 +27,7 @@ pub(super) fn validate(root: &Field<'_, '_>, out: &mut Vec<Cause>) {
         controller.get("name").check_required_text(path_segment, out);
     }
     check_lists_union(&spec, out);
-    let mut tree = Tree {
-        names: BTreeSet::new(),
-        priority: None,
-        priorities_differ: false,
-    };
+    let mut tree = Tree { names: BTreeSet::new(), priority: None, priorities_differ: false };
     tree.check_children(&spec, 1, out);
     if tree.priorities_differ {
         out.push(spec.invalid_value(
@@ -44,8 +40,7 @@ pub(super) fn validate(root: &Field<'_, '_>, out: &mut Vec<Cause>) {
 /// What is wrong with replacing the spec of a Workload.
 pub(super) fn validate_update(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mut Vec<Cause>) {
     let (old, new) = (old.get("spec"), new.get("spec"));
-    new.get("controllerRef")
-        .check_unchanged(&old.get("controllerRef"), out);
+    new.get("controllerRef").check_unchanged(&old.get("controllerRef"), out);
     check_children_frozen(&old, &new, 1, out);
 }
 
@@ -109,10 +104,7 @@ impl<'v> Tree<'v> {
             out.push(name.duplicate());
         }
         check_group(template, count, out);
-        let own = (
-            template.get("priority").value(),
-            template.get("priorityClassName").value(),
-        );
+        let own = (template.get("priority").value(), template.get("priorityClassName").value());
         let first = *self.priority.get_or_insert(own);
         // No priority and priority 0 are different here: the first one is still to be resolved.
         if !same(first.0, own.0) || !same(first.1, own.1) {
@@ -136,9 +128,7 @@ fn check_children_frozen(old: &Field<'_, '_>, new: &Field<'_, '_>, depth: usize,
             continue;
         }
         for new_template in new_list.items() {
-            let before = old_list
-                .items()
-                .find(|t| t.get("name").text() == new_template.get("name").text());
+            let before = old_list.items().find(|t| t.get("name").text() == new_template.get("name").text());
             if let Some(before) = before {
                 check_frozen(&before, &new_template, out);
                 check_children_frozen(&before, &new_template, depth + 1, out);

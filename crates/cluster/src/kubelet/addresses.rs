@@ -26,12 +26,7 @@ impl Pool {
     fn new(network: Ipv4Addr, prefix: u32) -> Self {
         let size = 1_u32 << (32 - prefix);
         // The first address names the network and the last one is its broadcast address.
-        Self {
-            first: network.to_bits() + 1,
-            size: size - 2,
-            next: 0,
-            used: BTreeSet::new(),
-        }
+        Self { first: network.to_bits() + 1, size: size - 2, next: 0, used: BTreeSet::new() }
     }
 
     /// An address that nobody has; none if all are taken.
@@ -75,13 +70,8 @@ mod tests {
         let mut pool = Pool::new(Ipv4Addr::new(10, 0, 0, 0), 29);
         pool.mark(Ipv4Addr::new(10, 0, 0, 2));
         pool.mark(Ipv4Addr::new(192, 168, 0, 1));
-        let given: Vec<String> = std::iter::from_fn(|| pool.take())
-            .map(|a| a.to_string())
-            .collect();
-        assert_eq!(
-            given,
-            ["10.0.0.1", "10.0.0.3", "10.0.0.4", "10.0.0.5", "10.0.0.6"]
-        );
+        let given: Vec<String> = std::iter::from_fn(|| pool.take()).map(|a| a.to_string()).collect();
+        assert_eq!(given, ["10.0.0.1", "10.0.0.3", "10.0.0.4", "10.0.0.5", "10.0.0.6"]);
         pool.release(Ipv4Addr::new(10, 0, 0, 4));
         assert_eq!(pool.take(), Some(Ipv4Addr::new(10, 0, 0, 4)));
         assert_eq!(pool.take(), None);

@@ -114,12 +114,8 @@ impl Core {
 
     fn nodes_listed(&mut self, nodes: Vec<NodeView>, now: Timestamp, effects: &mut Vec<Effect>) {
         let present: BTreeSet<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
-        let gone: Vec<String> = self
-            .nodes
-            .keys()
-            .filter(|name| !present.contains(name.as_str()))
-            .cloned()
-            .collect();
+        let gone: Vec<String> =
+            self.nodes.keys().filter(|name| !present.contains(name.as_str())).cloned().collect();
         for name in &gone {
             self.forget_node(name);
         }
@@ -138,10 +134,7 @@ impl Core {
     }
 
     fn mark_node_address(&mut self, node: &NodeView) {
-        if let Some(address) = node
-            .address("InternalIP")
-            .and_then(|address| address.parse().ok())
-        {
+        if let Some(address) = node.address("InternalIP").and_then(|address| address.parse().ok()) {
             self.node_addresses.mark(address);
         }
     }
@@ -155,12 +148,7 @@ impl Core {
                 node.view = view;
             }
             None => {
-                let node = NodeState {
-                    view,
-                    write: PendingWrite::default(),
-                    wake: None,
-                    address: None,
-                };
+                let node = NodeState { view, write: PendingWrite::default(), wake: None, address: None };
                 self.nodes.insert(name.clone(), node);
             }
         }
@@ -175,10 +163,7 @@ impl Core {
         if let Some(wake) = node.wake {
             self.timers.remove(&(wake, Subject::Node(name.to_owned())));
         }
-        let own = node
-            .view
-            .address("InternalIP")
-            .and_then(|address| address.parse().ok());
+        let own = node.view.address("InternalIP").and_then(|address| address.parse().ok());
         for address in [own, node.address].into_iter().flatten() {
             self.node_addresses.release(address);
         }
@@ -197,10 +182,7 @@ impl Core {
                 (Gate::Closed, _) => Next::Nothing,
                 (Gate::ClosedUntil(time), _) => Next::At(time),
                 // Before Ready, because selectors that look at labels should find the node complete.
-                (Gate::Open, Some(patch)) => Next::Now(Effect::LabelNode {
-                    name: name.to_owned(),
-                    patch,
-                }),
+                (Gate::Open, Some(patch)) => Next::Now(Effect::LabelNode { name: name.to_owned(), patch }),
                 (Gate::Open, None) if due > now => Next::At(due),
                 (Gate::Open, None) => {
                     if node.view.address("InternalIP").is_none() && node.address.is_none() {
@@ -208,10 +190,7 @@ impl Core {
                     }
                     let address = node.address.map(|address| address.to_string());
                     let patch = node_status::patch(&node.view, address.as_deref(), now);
-                    Next::Now(Effect::PatchNode {
-                        name: name.to_owned(),
-                        patch,
-                    })
+                    Next::Now(Effect::PatchNode { name: name.to_owned(), patch })
                 }
             }
         };
@@ -219,9 +198,7 @@ impl Core {
             node.write.sent(&node.view.version);
         }
         let wake = settle(next, effects);
-        rearm(&mut self.timers, &mut node.wake, wake, || {
-            Subject::Node(name.to_owned())
-        });
+        rearm(&mut self.timers, &mut node.wake, wake, || Subject::Node(name.to_owned()));
     }
 
     // === answers and time ===

@@ -12,10 +12,7 @@ const PODS_DEFAULT: &str = "110";
 /// True if this is a node for simulated kubelets: nobody has ever reported its readiness, or one of them has.
 pub(super) fn is_simulated(node: &NodeView) -> bool {
     node.kubelet_version.as_deref() == Some(KUBELET_VERSION)
-        || !node
-            .conditions
-            .iter()
-            .any(|condition| text(condition, "type") == Some("Ready"))
+        || !node.conditions.iter().any(|condition| text(condition, "type") == Some("Ready"))
 }
 
 /// True if the status lacks something that every node with a kubelet has.
@@ -32,10 +29,7 @@ pub(super) fn is_incomplete(node: &NodeView) -> bool {
 
 /// When the node last reported that it is alive.
 pub(super) fn last_heartbeat(node: &NodeView) -> Option<Timestamp> {
-    let ready = node
-        .conditions
-        .iter()
-        .find(|condition| text(condition, "type") == Some("Ready"))?;
+    let ready = node.conditions.iter().find(|condition| text(condition, "type") == Some("Ready"))?;
     text(ready, "lastHeartbeatTime")?.parse().ok()
 }
 
@@ -49,10 +43,7 @@ pub(super) fn complete_resources(node: &NodeView) -> (Map<String, Value>, Map<St
     };
     // How many pods a node takes is the kubelet's setting, so a node without one gets it here. Otherwise
     // nothing could ever run on it.
-    let pods = capacity
-        .entry("pods")
-        .or_insert_with(|| json!(PODS_DEFAULT))
-        .clone();
+    let pods = capacity.entry("pods").or_insert_with(|| json!(PODS_DEFAULT)).clone();
     allocatable.entry("pods").or_insert(pods);
     (capacity, allocatable)
 }
@@ -68,30 +59,10 @@ fn default_capacity() -> Map<String, Value> {
 /// The conditions of a healthy node.
 pub(super) fn ready_conditions(now: Timestamp) -> Vec<Value> {
     [
-        (
-            "MemoryPressure",
-            "False",
-            "KubeletHasSufficientMemory",
-            "simulated node has sufficient memory",
-        ),
-        (
-            "DiskPressure",
-            "False",
-            "KubeletHasNoDiskPressure",
-            "simulated node has no disk pressure",
-        ),
-        (
-            "PIDPressure",
-            "False",
-            "KubeletHasSufficientPID",
-            "simulated node has sufficient process ids",
-        ),
-        (
-            "Ready",
-            "True",
-            "SimulatedKubeletReady",
-            "simulated kubelet is ready",
-        ),
+        ("MemoryPressure", "False", "KubeletHasSufficientMemory", "simulated node has sufficient memory"),
+        ("DiskPressure", "False", "KubeletHasNoDiskPressure", "simulated node has no disk pressure"),
+        ("PIDPressure", "False", "KubeletHasSufficientPID", "simulated node has sufficient process ids"),
+        ("Ready", "True", "SimulatedKubeletReady", "simulated kubelet is ready"),
     ]
     .into_iter()
     .map(|(kind, status, reason, message)| {
@@ -121,11 +92,7 @@ pub(super) fn node_info(node: &str) -> Value {
 
 /// The labels that every kubelet gives its node.
 pub(super) fn standard_labels(name: &str) -> [(&'static str, &str); 3] {
-    [
-        ("kubernetes.io/hostname", name),
-        ("kubernetes.io/arch", "amd64"),
-        ("kubernetes.io/os", "linux"),
-    ]
+    [("kubernetes.io/hostname", name), ("kubernetes.io/arch", "amd64"), ("kubernetes.io/os", "linux")]
 }
 
 /// The merge patch that adds the labels that a node lacks, if it lacks any. What somebody has set stays.

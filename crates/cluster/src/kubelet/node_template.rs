@@ -30,42 +30,25 @@ pub struct NodeTemplate {
 impl NodeTemplate {
     /// A node with this capacity, such as `[("cpu", "4")]`. Pods are limited to 110 unless it says otherwise.
     pub fn new<'a>(name: impl Into<String>, capacity: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let mut all: BTreeMap<String, String> = capacity
-            .into_iter()
-            .map(|(resource, amount)| (resource.to_owned(), amount.to_owned()))
-            .collect();
+        let mut all: BTreeMap<String, String> =
+            capacity.into_iter().map(|(resource, amount)| (resource.to_owned(), amount.to_owned())).collect();
         all.entry("pods".to_owned()).or_insert_with(|| "110".to_owned());
-        Self {
-            name: name.into(),
-            capacity: all,
-            labels: BTreeMap::new(),
-            address: None,
-        }
+        Self { name: name.into(), capacity: all, labels: BTreeMap::new(), address: None }
     }
 
     /// Node number `index` of a cluster of `count` like ones: 64 CPUs, 256 GiB and some GPUs, in racks of 4
     /// nodes and zones of 4 racks. Names have leading zeros so that they sort by number.
     pub fn numbered(index: u32, count: u32, gpus: u32) -> Self {
         let width = count.saturating_sub(1).max(index).to_string().len();
-        let mut node = Self::new(
-            format!("node-{index:0width$}"),
-            [("cpu", "64"), ("memory", "256Gi")],
-        );
+        let mut node = Self::new(format!("node-{index:0width$}"), [("cpu", "64"), ("memory", "256Gi")]);
         if gpus > 0 {
             node.capacity.insert(GPU.to_owned(), gpus.to_string());
         }
         let rack = index / NODES_PER_RACK;
-        let kind = if gpus > 0 {
-            format!("simulated-gpu-{gpus}")
-        } else {
-            "simulated-cpu".to_owned()
-        };
+        let kind = if gpus > 0 { format!("simulated-gpu-{gpus}") } else { "simulated-cpu".to_owned() };
         node = node
             .label(RACK_LABEL, format!("rack-{rack}"))
-            .label(
-                "topology.kubernetes.io/zone",
-                format!("zone-{}", rack / RACKS_PER_ZONE),
-            )
+            .label("topology.kubernetes.io/zone", format!("zone-{}", rack / RACKS_PER_ZONE))
             .label("node.kubernetes.io/instance-type", kind);
         // 172.16.0.0/12 has room for a million; later nodes are given an address by their kubelet.
         node.address = index
@@ -125,13 +108,7 @@ mod tests {
 
     #[test]
     fn gpus_are_there_only_where_there_are_some() {
-        assert_eq!(
-            NodeTemplate::numbered(0, 1, 8)
-                .capacity
-                .get(GPU)
-                .map(String::as_str),
-            Some("8")
-        );
+        assert_eq!(NodeTemplate::numbered(0, 1, 8).capacity.get(GPU).map(String::as_str), Some("8"));
         assert_eq!(NodeTemplate::numbered(0, 1, 0).capacity.get(GPU), None);
     }
 

@@ -30,15 +30,9 @@ pub(super) fn running(pod: &PodView, place: &Place, now: Timestamp) -> Value {
     };
     let mut status = started(pod, place, "Running", now);
     status.insert("conditions".to_owned(), conditions(pod, now, |_| ("True", None)));
-    status.insert(
-        "containerStatuses".to_owned(),
-        statuses(&pod.containers, false).into(),
-    );
+    status.insert("containerStatuses".to_owned(), statuses(&pod.containers, false).into());
     if !pod.init_containers.is_empty() {
-        status.insert(
-            "initContainerStatuses".to_owned(),
-            statuses(&pod.init_containers, true).into(),
-        );
+        status.insert("initContainerStatuses".to_owned(), statuses(&pod.init_containers, true).into());
     }
     patch(pod, &status)
 }
@@ -67,15 +61,9 @@ pub(super) fn ended(pod: &PodView, place: &Place, since: Timestamp, now: Timesta
             })
             .collect()
     };
-    status.insert(
-        "containerStatuses".to_owned(),
-        statuses(&pod.containers, false).into(),
-    );
+    status.insert("containerStatuses".to_owned(), statuses(&pod.containers, false).into());
     if !pod.init_containers.is_empty() {
-        status.insert(
-            "initContainerStatuses".to_owned(),
-            statuses(&pod.init_containers, true).into(),
-        );
+        status.insert("initContainerStatuses".to_owned(), statuses(&pod.init_containers, true).into());
     }
     patch(pod, &status)
 }
@@ -115,25 +103,19 @@ fn conditions(
     now: Timestamp,
     of: impl Fn(&str) -> (&'static str, Option<&'static str>),
 ) -> Value {
-    let own = [
-        "PodReadyToStartContainers",
-        "Initialized",
-        "Ready",
-        "ContainersReady",
-        "PodScheduled",
-    ]
-    .into_iter()
-    .map(|kind| {
-        let (status, reason) = of(kind);
-        let mut condition = json!({
-            "type": kind, "status": status, "lastTransitionTime": stamp(now),
-        });
-        if let (Some(reason), Some(fields)) = (reason, condition.as_object_mut()) {
-            fields.insert("reason".to_owned(), json!(reason));
-        }
-        condition
-    })
-    .collect();
+    let own = ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"]
+        .into_iter()
+        .map(|kind| {
+            let (status, reason) = of(kind);
+            let mut condition = json!({
+                "type": kind, "status": status, "lastTransitionTime": stamp(now),
+            });
+            if let (Some(reason), Some(fields)) = (reason, condition.as_object_mut()) {
+                fields.insert("reason".to_owned(), json!(reason));
+            }
+            condition
+        })
+        .collect();
     merge_conditions(&pod.conditions, own).into()
 }
 
@@ -142,9 +124,7 @@ fn conditions(
 pub(super) fn merge_conditions(existing: &[Value], own: Vec<Value>) -> Vec<Value> {
     let mut merged = existing.to_vec();
     for mut condition in own {
-        let same = merged
-            .iter_mut()
-            .find(|other| text(other, "type") == text(&condition, "type"));
+        let same = merged.iter_mut().find(|other| text(other, "type") == text(&condition, "type"));
         match same {
             Some(old) => {
                 if text(old, "status") == text(&condition, "status")

@@ -58,10 +58,7 @@ impl Core {
         let arrival = self.arrivals;
         self.arrivals += 1;
         if let Some(node) = &view.node {
-            self.pods_by_node
-                .entry(node.clone())
-                .or_default()
-                .insert(arrival, key.clone());
+            self.pods_by_node.entry(node.clone()).or_default().insert(arrival, key.clone());
         }
         let pod = PodState {
             admission: Admission::Open,
@@ -102,22 +99,16 @@ impl Core {
     }
 
     pub(super) fn advance_pods_of(&mut self, node: &str, now: Timestamp, effects: &mut Vec<Effect>) {
-        let keys: Vec<Key> = self
-            .pods_by_node
-            .get(node)
-            .map(|pods| pods.values().cloned().collect())
-            .unwrap_or_default();
+        let keys: Vec<Key> =
+            self.pods_by_node.get(node).map(|pods| pods.values().cloned().collect()).unwrap_or_default();
         for key in &keys {
             self.advance_pod(key, now, effects);
         }
     }
 
     pub(super) fn advance_everything(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
-        let mut order: Vec<(u64, Key)> = self
-            .pods
-            .iter()
-            .map(|(key, pod)| (pod.arrival, key.clone()))
-            .collect();
+        let mut order: Vec<(u64, Key)> =
+            self.pods.iter().map(|(key, pod)| (pod.arrival, key.clone())).collect();
         order.sort_unstable();
         for (_, key) in &order {
             self.advance_pod(key, now, effects);
@@ -149,9 +140,7 @@ impl Core {
             pod.write.sent(&pod.view.version);
         }
         let wake = settle(next, effects);
-        rearm(&mut self.timers, &mut pod.wake, wake, || {
-            Subject::Pod(key.clone())
-        });
+        rearm(&mut self.timers, &mut pod.wake, wake, || Subject::Pod(key.clone()));
     }
 
     /// Decides about a pod that its node has not decided about yet.

@@ -64,24 +64,15 @@ pub(super) fn heartbeat_due(node: &NodeView, interval: Duration) -> Timestamp {
         return Timestamp::MIN;
     };
     // Up to a tenth earlier, by name, so that nodes that were made together do not all report together.
-    let spread = node
-        .name
-        .bytes()
-        .fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()))
-        % 100;
+    let spread =
+        node.name.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into())) % 100;
     later(last, signed(interval.saturating_sub(interval / 1000 * spread)))
 }
 
 pub(super) fn next_of_orphan(pod: &mut PodState, delay: Option<Duration>, now: Timestamp) -> Next {
     let Some(delay) = delay else { return Next::Nothing };
     let due = later(*pod.orphan_since.get_or_insert(now), signed(delay));
-    if now < due {
-        Next::At(due)
-    } else {
-        Next::Now(Effect::DeletePod {
-            pod: pod.view.pod.clone(),
-        })
-    }
+    if now < due { Next::At(due) } else { Next::Now(Effect::DeletePod { pod: pod.view.pod.clone() }) }
 }
 
 pub(super) fn next_of_pod(
@@ -93,14 +84,8 @@ pub(super) fn next_of_pod(
 ) -> Next {
     if let (Some(grace), Some(since)) = (pod.view.deletion_grace_seconds, pod.stopping_since) {
         let runs = pod.view.phase == Phase::Running;
-        let delay = if runs {
-            options.stop_delay.min(Duration::from_secs(grace))
-        } else {
-            Duration::ZERO
-        };
-        return at(later(since, signed(delay)), now, || Effect::DeletePod {
-            pod: pod.view.pod.clone(),
-        });
+        let delay = if runs { options.stop_delay.min(Duration::from_secs(grace)) } else { Duration::ZERO };
+        return at(later(since, signed(delay)), now, || Effect::DeletePod { pod: pod.view.pod.clone() });
     }
     match (pod.view.phase, &pod.admission) {
         (Phase::Ended, _) | (_, Admission::Open) => Next::Nothing,
@@ -113,10 +98,7 @@ pub(super) fn next_of_pod(
             let due = later(since, SignedDuration::from_secs(seconds.into()));
             let place = place_of(pod, node);
             let ended = || pod_status::ended(&pod.view, &place, since, now);
-            at(due, now, || Effect::PatchPod {
-                pod: pod.view.pod.clone(),
-                patch: ended(),
-            })
+            at(due, now, || Effect::PatchPod { pod: pod.view.pod.clone(), patch: ended() })
         }
         (Phase::Pending, Admission::Rejected { reason, message }) => Next::Now(Effect::PatchPod {
             pod: pod.view.pod.clone(),
@@ -133,25 +115,14 @@ pub(super) fn next_of_pod(
             pod.started = Some(now);
             let place = place_of(pod, node);
             let patch = pod_status::running(&pod.view, &place, now);
-            Next::Now(Effect::PatchPod {
-                pod: pod.view.pod.clone(),
-                patch,
-            })
+            Next::Now(Effect::PatchPod { pod: pod.view.pod.clone(), patch })
         }
     }
 }
 
 fn place_of(pod: &PodState, node: &NodeState) -> pod_status::Place {
-    let host = node
-        .view
-        .address("InternalIP")
-        .map(str::to_owned)
-        .or(node.address.map(|a| a.to_string()));
-    let own = if pod.view.host_network {
-        host.clone()
-    } else {
-        pod.address.map(|a| a.to_string())
-    };
+    let host = node.view.address("InternalIP").map(str::to_owned).or(node.address.map(|a| a.to_string()));
+    let own = if pod.view.host_network { host.clone() } else { pod.address.map(|a| a.to_string()) };
     pod_status::Place { host, pod: own }
 }
 
@@ -162,10 +133,8 @@ pub(super) fn check_room(
     used: &ResourceList,
 ) -> Result<(), (String, String)> {
     let broken = |what: String| ("UnexpectedAdmissionError".to_owned(), what);
-    let requests = pod
-        .requests
-        .as_ref()
-        .map_err(|error| broken(format!("cannot read the requests: {error}")))?;
+    let requests =
+        pod.requests.as_ref().map_err(|error| broken(format!("cannot read the requests: {error}")))?;
     let (_, allocatable) = node_status::complete_resources(node);
     let allocatable = super::view::amounts(&allocatable)
         .map_err(|error| broken(format!("cannot read what node {} has: {error}", node.name)))?;
@@ -178,9 +147,8 @@ pub(super) fn check_room(
         .collect();
     // The reason names one resource; which one, if several are short, is the order of a real kubelet.
     short.sort_by_key(|(resource, _)| {
-        let rank = ["pods", "cpu", "memory", "ephemeral-storage"]
-            .iter()
-            .position(|&name| name == resource.name());
+        let rank =
+            ["pods", "cpu", "memory", "ephemeral-storage"].iter().position(|&name| name == resource.name());
         rank.unwrap_or(usize::MAX)
     });
     let Some((resource, asked)) = short.first() else {
@@ -198,11 +166,7 @@ pub(super) fn check_room(
 }
 
 fn at(due: Timestamp, now: Timestamp, effect: impl FnOnce() -> Effect) -> Next {
-    if now < due {
-        Next::At(due)
-    } else {
-        Next::Now(effect())
-    }
+    if now < due { Next::At(due) } else { Next::Now(effect()) }
 }
 
 fn signed(duration: Duration) -> SignedDuration {

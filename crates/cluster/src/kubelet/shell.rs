@@ -40,10 +40,7 @@ pub async fn run(client: Client, options: Options, shutdown: impl Future<Output 
         |node| Input::NodeGone(node.name),
     );
     let mut pods = inputs(
-        watcher(
-            writer.pods_everywhere.clone(),
-            watcher::Config::default().fields("spec.nodeName!="),
-        ),
+        watcher(writer.pods_everywhere.clone(), watcher::Config::default().fields("spec.nodeName!=")),
         PodView::read,
         Input::PodsListed,
         Input::PodSeen,
@@ -189,29 +186,19 @@ impl Writer {
     }
 
     async fn send(&self, effect: Effect) -> Result<(), kube::Error> {
-        let params = PatchParams {
-            field_manager: Some(MANAGER.to_owned()),
-            ..PatchParams::default()
-        };
+        let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
         match effect {
             Effect::PatchNode { name, patch } => {
-                self.nodes
-                    .patch_status(&name, &params, &Patch::Merge(patch))
-                    .await?;
+                self.nodes.patch_status(&name, &params, &Patch::Merge(patch)).await?;
             }
             Effect::LabelNode { name, patch } => {
                 self.nodes.patch(&name, &params, &Patch::Merge(patch)).await?;
             }
             Effect::PatchPod { pod, patch } => {
-                self.pods(&pod)
-                    .patch_status(&pod.name, &params, &Patch::Merge(patch))
-                    .await?;
+                self.pods(&pod).patch_status(&pod.name, &params, &Patch::Merge(patch)).await?;
             }
             Effect::DeletePod { pod } => {
-                let only_this = Preconditions {
-                    uid: Some(pod.uid.clone()),
-                    resource_version: None,
-                };
+                let only_this = Preconditions { uid: Some(pod.uid.clone()), resource_version: None };
                 let params = DeleteParams::default().grace_period(0).preconditions(only_this);
                 self.pods(&pod).delete(&pod.name, &params).await?;
             }

@@ -129,10 +129,7 @@ impl NodeView {
 
     /// The address of a type, such as `InternalIP`.
     pub fn address(&self, kind: &str) -> Option<&str> {
-        self.addresses
-            .iter()
-            .find(|a| text(a, "type") == Some(kind))
-            .and_then(|a| text(a, "address"))
+        self.addresses.iter().find(|a| text(a, "type") == Some(kind)).and_then(|a| text(a, "address"))
     }
 }
 
@@ -150,9 +147,8 @@ impl PodView {
                 return Some(value.clone());
             }
             let shown: String = value.chars().take(40).collect();
-            complaints.push(format!(
-                "annotation {key} is ignored: {shown:?} is not a whole number from {range}"
-            ));
+            complaints
+                .push(format!("annotation {key} is ignored: {shown:?} is not a whole number from {range}"));
             None
         };
         let run_seconds = annotation(RUN_SECONDS, "0 to 4294967295", &|v| v.parse::<u32>().is_ok());
@@ -166,19 +162,14 @@ impl PodView {
             },
             version: metadata.resource_version.clone().unwrap_or_default(),
             created: metadata.creation_timestamp.as_ref().map(|time| time.0),
-            node: text(spec, "nodeName")
-                .filter(|name| !name.is_empty())
-                .map(str::to_owned),
+            node: text(spec, "nodeName").filter(|name| !name.is_empty()).map(str::to_owned),
             phase: match text(status, "phase") {
                 Some("Running") => Phase::Running,
                 Some("Succeeded" | "Failed") => Phase::Ended,
                 _ => Phase::Pending,
             },
             deletion_grace_seconds: metadata.deletion_timestamp.as_ref().map(|_| {
-                metadata
-                    .deletion_grace_period_seconds
-                    .and_then(|s| u64::try_from(s).ok())
-                    .unwrap_or(0)
+                metadata.deletion_grace_period_seconds.and_then(|s| u64::try_from(s).ok()).unwrap_or(0)
             }),
             requests: requests(spec),
             containers: containers(spec, "containers"),
@@ -198,13 +189,7 @@ impl PodView {
 fn running_since(status: &Value) -> Option<Timestamp> {
     list(status, "containerStatuses")
         .iter()
-        .filter_map(|container| {
-            container
-                .pointer("/state/running/startedAt")?
-                .as_str()?
-                .parse()
-                .ok()
-        })
+        .filter_map(|container| container.pointer("/state/running/startedAt")?.as_str()?.parse().ok())
         .min()
 }
 
@@ -283,16 +268,9 @@ pub(super) fn text<'a>(object: &'a Value, field: &str) -> Option<&'a str> {
 }
 
 fn list<'a>(object: &'a Value, field: &str) -> &'a [Value] {
-    object
-        .get(field)
-        .and_then(Value::as_array)
-        .map_or(&[], Vec::as_slice)
+    object.get(field).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 fn map(object: &Value, field: &str) -> Map<String, Value> {
-    object
-        .get(field)
-        .and_then(Value::as_object)
-        .cloned()
-        .unwrap_or_default()
+    object.get(field).and_then(Value::as_object).cloned().unwrap_or_default()
 }

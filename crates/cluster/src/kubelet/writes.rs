@@ -165,9 +165,7 @@ impl PendingWrite {
 /// Doubles with every failure, up to a limit.
 fn backoff(failures: u32) -> SignedDuration {
     let doublings = failures.saturating_sub(1).min(16);
-    BACKOFF_FIRST
-        .checked_mul(1 << doublings)
-        .map_or(BACKOFF_LONGEST, |delay| delay.min(BACKOFF_LONGEST))
+    BACKOFF_FIRST.checked_mul(1 << doublings).map_or(BACKOFF_LONGEST, |delay| delay.min(BACKOFF_LONGEST))
 }
 
 /// `now + delay`; the end of time is as good as never.
@@ -188,9 +186,7 @@ mod tests {
         for _ in 0..100 {
             write.sent("1");
             write.answered(&Outcome::Failed("no".to_owned()), "1", NOW);
-            let Gate::ClosedUntil(time) = write.gate(NOW) else {
-                panic!("it must wait")
-            };
+            let Gate::ClosedUntil(time) = write.gate(NOW) else { panic!("it must wait") };
             assert_eq!(write.gate(time), Gate::Open);
             waits.push(time.duration_since(NOW));
         }
@@ -198,11 +194,7 @@ mod tests {
         assert!(waits.is_sorted() && waits.last() == Some(&BACKOFF_LONGEST));
         assert!(write.is_stuck());
         write.seen("1");
-        assert_ne!(
-            write.gate(NOW),
-            Gate::Open,
-            "seeing the same object again changes nothing"
-        );
+        assert_ne!(write.gate(NOW), Gate::Open, "seeing the same object again changes nothing");
         write.seen("2");
         assert_eq!(write.gate(NOW), Gate::Open);
     }

@@ -42,8 +42,7 @@ pub(super) fn from_beta(beta: Components) -> Components {
 }
 
 fn renamed(name: &str) -> String {
-    name.strip_prefix(BETA)
-        .map_or_else(|| name.to_owned(), |rest| format!("{ALPHA}{rest}"))
+    name.strip_prefix(BETA).map_or_else(|| name.to_owned(), |rest| format!("{ALPHA}{rest}"))
 }
 
 fn rename_references(schema: &mut Value) {
@@ -63,10 +62,7 @@ fn rename_references(schema: &mut Value) {
 
 fn edit(components: &mut Components, kind: &str, change: impl FnOnce(&mut Map<String, Value>)) {
     let schema = components.get_mut(&format!("{ALPHA}{kind}"));
-    if let Some(properties) = schema
-        .and_then(|s| s.get_mut("properties"))
-        .and_then(Value::as_object_mut)
-    {
+    if let Some(properties) = schema.and_then(|s| s.get_mut("properties")).and_then(Value::as_object_mut) {
         change(properties);
     }
 }

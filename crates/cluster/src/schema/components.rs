@@ -30,10 +30,7 @@ pub(super) fn of(group: &str, version: &str) -> Components {
         components = alpha::from_beta(components);
     }
     for resource in served(group, version) {
-        components.insert(
-            list_name(resource, version),
-            list_of(&kind_name(resource, version)),
-        );
+        components.insert(list_name(resource, version), list_of(&kind_name(resource, version)));
     }
     components.insert(
         format!("{META}.Patch"),
@@ -45,30 +42,16 @@ pub(super) fn of(group: &str, version: &str) -> Components {
         finish(name, schema);
     }
     for resource in served(group, version) {
-        name_kind(
-            &mut components,
-            &kind_name(resource, version),
-            resource,
-            version,
-            resource.kind,
-        );
+        name_kind(&mut components, &kind_name(resource, version), resource, version, resource.kind);
         let list = format!("{}List", resource.kind);
-        name_kind(
-            &mut components,
-            &list_name(resource, version),
-            resource,
-            version,
-            &list,
-        );
+        name_kind(&mut components, &list_name(resource, version), resource, version, &list);
     }
     components
 }
 
 /// Resources that are served in this version.
 pub(super) fn served(group: &str, version: &str) -> impl Iterator<Item = &'static Resource> {
-    RESOURCES
-        .iter()
-        .filter(move |r| r.group == group && r.versions.contains(&version))
+    RESOURCES.iter().filter(move |r| r.group == group && r.versions.contains(&version))
 }
 
 /// The full name of a kind: `io.k8s.api.core.v1.Pod`.
@@ -94,12 +77,7 @@ pub(super) fn reference(name: &str) -> Value {
 pub(super) fn referenced(schema: &Value) -> Option<&str> {
     let direct = schema.get("$ref");
     let wrapped = || schema.get("allOf")?.get(0)?.get("$ref");
-    direct
-        .or_else(wrapped)?
-        .as_str()?
-        .strip_prefix("#")?
-        .strip_prefix(PLACE)?
-        .strip_prefix('/')
+    direct.or_else(wrapped)?.as_str()?.strip_prefix("#")?.strip_prefix(PLACE)?.strip_prefix('/')
 }
 
 /// Makes the generator know every type of this version. v1alpha2 starts from v1beta1.
@@ -210,11 +188,7 @@ fn describe_list(owner: &str, field: &str, property: &mut Map<String, Value>) {
         property.insert("x-kubernetes-list-map-keys".to_owned(), json!(rule.map_keys));
     }
     if rule.patch != ListMerge::Atomic {
-        let strategy = if rule.retain_keys {
-            "merge,retainKeys"
-        } else {
-            "merge"
-        };
+        let strategy = if rule.retain_keys { "merge,retainKeys" } else { "merge" };
         property.insert("x-kubernetes-patch-strategy".to_owned(), json!(strategy));
     }
     if let ListMerge::ByKey(key) = rule.patch {

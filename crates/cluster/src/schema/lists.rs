@@ -22,46 +22,22 @@ const fn keyed(
     keys: &'static [&'static str],
     key: &'static str,
 ) -> ListRule {
-    ListRule {
-        owner,
-        field,
-        patch: ListMerge::ByKey(key),
-        retain_keys: false,
-        map_keys: keys,
-    }
+    ListRule { owner, field, patch: ListMerge::ByKey(key), retain_keys: false, map_keys: keys }
 }
 
 /// As `keyed`, for entries that are unions.
 const fn union(owner: &'static str, field: &'static str) -> ListRule {
-    ListRule {
-        owner,
-        field,
-        patch: ListMerge::ByKey("name"),
-        retain_keys: true,
-        map_keys: &["name"],
-    }
+    ListRule { owner, field, patch: ListMerge::ByKey("name"), retain_keys: true, map_keys: &["name"] }
 }
 
 /// Plain values.
 const fn set(owner: &'static str, field: &'static str) -> ListRule {
-    ListRule {
-        owner,
-        field,
-        patch: ListMerge::Set,
-        retain_keys: false,
-        map_keys: &[],
-    }
+    ListRule { owner, field, patch: ListMerge::Set, retain_keys: false, map_keys: &[] }
 }
 
 /// Known to server-side apply only; a strategic merge patch replaces the list.
 const fn applied(owner: &'static str, field: &'static str, keys: &'static [&'static str]) -> ListRule {
-    ListRule {
-        owner,
-        field,
-        patch: ListMerge::Atomic,
-        retain_keys: false,
-        map_keys: keys,
-    }
+    ListRule { owner, field, patch: ListMerge::Atomic, retain_keys: false, map_keys: keys }
 }
 
 const NAME: &[&str] = &["name"];
@@ -81,12 +57,7 @@ static RULES: [ListRule; 41] = [
     keyed("PodSpec", "imagePullSecrets", NAME, "name"),
     keyed("PodSpec", "schedulingGates", NAME, "name"),
     keyed("PodSpec", "hostAliases", IP, "ip"),
-    keyed(
-        "PodSpec",
-        "topologySpreadConstraints",
-        &["topologyKey", "whenUnsatisfiable"],
-        "topologyKey",
-    ),
+    keyed("PodSpec", "topologySpreadConstraints", &["topologyKey", "whenUnsatisfiable"], "topologyKey"),
     union("PodSpec", "resourceClaims"),
     union("PodSpec", "volumes"),
     keyed("Container", "env", NAME, "name"),
@@ -102,11 +73,7 @@ static RULES: [ListRule; 41] = [
     keyed("PodStatus", "podIPs", IP, "ip"),
     keyed("PodStatus", "hostIPs", &[], "ip"),
     union("PodStatus", "resourceClaimStatuses"),
-    applied(
-        "PodStatus",
-        "nodeAllocatableResourceClaimStatuses",
-        &["resourceClaimName"],
-    ),
+    applied("PodStatus", "nodeAllocatableResourceClaimStatuses", &["resourceClaimName"]),
     applied("PodStatus", "volumeHealth", NAME),
     keyed("ContainerStatus", "allocatedResourcesStatus", NAME, "name"),
     keyed("ContainerStatus", "volumeMounts", MOUNT, "mountPath"),
@@ -145,9 +112,7 @@ static ATOMIC_OBJECTS: [&str; 13] = [
 /// field; versions of one type agree, so only its last part counts.
 pub(super) fn rule(component: &str, field: &str) -> Option<&'static ListRule> {
     let owner = short(component);
-    RULES
-        .iter()
-        .find(|rule| rule.owner == owner && rule.field == field)
+    RULES.iter().find(|rule| rule.owner == owner && rule.field == field)
 }
 
 /// True if server-side apply replaces objects of this type as a whole.

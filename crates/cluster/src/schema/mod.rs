@@ -70,16 +70,12 @@ pub fn openapi_document(path: &str) -> Option<Value> {
 
 /// As [`openapi_document`], already written out: this is what to serve.
 pub fn openapi_text(path: &str) -> Option<&'static str> {
-    openapi::documents()
-        .get(path)
-        .map(|document| document.text.as_str())
+    openapi::documents().get(path).map(|document| document.text.as_str())
 }
 
 /// Every served group and version, once.
 fn group_versions() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let all: BTreeSet<_> = RESOURCES
-        .iter()
-        .flat_map(|r| r.versions.iter().map(|version| (r.group, *version)))
-        .collect();
+    let all: BTreeSet<_> =
+        RESOURCES.iter().flat_map(|r| r.versions.iter().map(|version| (r.group, *version))).collect();
     all.into_iter()
 }

@@ -31,13 +31,7 @@ pub(super) fn documents() -> &'static BTreeMap<String, Document> {
                 let text = document(group, version).to_string();
                 let mut hasher = DefaultHasher::new();
                 text.hash(&mut hasher);
-                (
-                    path_of(group, version),
-                    Document {
-                        text,
-                        hash: hasher.finish(),
-                    },
-                )
+                (path_of(group, version), Document { text, hash: hasher.finish() })
             })
             .collect()
     })
@@ -56,11 +50,7 @@ pub(super) fn index() -> Value {
 }
 
 fn path_of(group: &str, version: &str) -> String {
-    if group.is_empty() {
-        format!("api/{version}")
-    } else {
-        format!("apis/{group}/{version}")
-    }
+    if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
 }
 
 fn document(group: &str, version: &str) -> Value {
@@ -108,8 +98,7 @@ const DELETE_QUERY: [&str; 3] = ["dryRun", "gracePeriodSeconds", "propagationPol
 impl Operation<'_> {
     fn to_json(&self) -> Value {
         let (group, version, kind) =
-            self.other_kind
-                .unwrap_or((self.resource.group, self.version, self.resource.kind));
+            self.other_kind.unwrap_or((self.resource.group, self.version, self.resource.kind));
         let parameters: Vec<Value> = self.query.iter().map(|name| query_parameter(name)).collect();
         let mut operation = json!({
             "x-kubernetes-action": self.action,
@@ -118,15 +107,9 @@ impl Operation<'_> {
             "responses": {"200": {"description": "OK", "content": {JSON: {"schema": reference(&self.answer)}}}},
         });
         if let Some(body) = &self.body {
-            let types: &[&str] = if self.action == "patch" {
-                &PATCH_TYPES
-            } else {
-                &[JSON]
-            };
-            let content: Map<String, Value> = types
-                .iter()
-                .map(|t| ((*t).to_owned(), json!({"schema": reference(body)})))
-                .collect();
+            let types: &[&str] = if self.action == "patch" { &PATCH_TYPES } else { &[JSON] };
+            let content: Map<String, Value> =
+                types.iter().map(|t| ((*t).to_owned(), json!({"schema": reference(body)}))).collect();
             operation["requestBody"] = json!({"content": content, "required": self.action != "delete"});
         }
         operation
@@ -159,21 +142,10 @@ fn add_paths(resource: &Resource, version: &str, paths: &mut Map<String, Value>)
     } else {
         format!("/apis/{}/{version}", resource.group)
     };
-    let place = if resource.namespaced {
-        "/namespaces/{namespace}"
-    } else {
-        ""
-    };
+    let place = if resource.namespaced { "/namespaces/{namespace}" } else { "" };
     let collection = format!("{prefix}{place}/{}", resource.plural);
     let item = format!("{collection}/{{name}}");
-    let list = operation(
-        resource,
-        version,
-        "list",
-        list_name(resource, version),
-        false,
-        &LIST_QUERY,
-    );
+    let list = operation(resource, version, "list", list_name(resource, version), false, &LIST_QUERY);
     if resource.namespaced {
         paths.insert(format!("{prefix}/{}", resource.plural), json!({"get": list}));
     }
@@ -225,16 +197,7 @@ fn operation(
         _ => kind_name(resource, version),
     };
     let body = Some(body).filter(|_| has_body);
-    Operation {
-        resource,
-        version,
-        action,
-        other_kind: None,
-        answer,
-        body,
-        query,
-    }
-    .to_json()
+    Operation { resource, version, action, other_kind: None, answer, body, query }.to_json()
 }
 
 fn subresource_operations(
@@ -255,30 +218,17 @@ fn subresource_operations(
         json!({"post": posted.to_json(), "parameters": path_parameters(resource, true)})
     };
     match subresource {
-        Subresource::Binding => (
-            "binding",
-            post(("", "v1", "Binding"), "io.k8s.api.core.v1.Binding"),
-        ),
-        Subresource::Eviction => (
-            "eviction",
-            post(("policy", "v1", "Eviction"), "io.k8s.api.policy.v1.Eviction"),
-        ),
+        Subresource::Binding => ("binding", post(("", "v1", "Binding"), "io.k8s.api.core.v1.Binding")),
+        Subresource::Eviction => {
+            ("eviction", post(("policy", "v1", "Eviction"), "io.k8s.api.policy.v1.Eviction"))
+        }
         Subresource::Log => {
-            let mut get = operation(
-                resource,
-                version,
-                "get",
-                kind_name(resource, version),
-                false,
-                &["container"],
-            );
+            let mut get =
+                operation(resource, version, "get", kind_name(resource, version), false, &["container"]);
             get["responses"] = json!({
                 "200": {"description": "OK", "content": {"text/plain": {"schema": {"type": "string"}}}},
             });
-            (
-                "log",
-                json!({"get": get, "parameters": path_parameters(resource, true)}),
-            )
+            ("log", json!({"get": get, "parameters": path_parameters(resource, true)}))
         }
     }
 }

@@ -46,11 +46,8 @@ fn the_index_names_a_document_for_every_served_version() {
 #[test]
 fn every_reference_of_every_document_resolves() {
     for (group, version) in group_versions() {
-        let path = if group.is_empty() {
-            format!("api/{version}")
-        } else {
-            format!("apis/{group}/{version}")
-        };
+        let path =
+            if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") };
         let document = document(&path);
         let schemas = document["components"]["schemas"].as_object().unwrap();
         let mut references = 0;
@@ -90,10 +87,7 @@ fn quantities_and_ports_may_be_numbers_or_texts() {
     assert_eq!(port["oneOf"], json!([{"type": "string"}, {"type": "integer"}]));
     assert_eq!(port["format"], "int-or-string");
     let time = schema(&core, "io.k8s.apimachinery.pkg.apis.meta.v1.Time");
-    assert_eq!(
-        (&time["type"], &time["format"]),
-        (&json!("string"), &json!("date-time"))
-    );
+    assert_eq!((&time["type"], &time["format"]), (&json!("string"), &json!("date-time")));
 }
 
 #[test]
@@ -105,10 +99,7 @@ fn lists_say_how_they_are_merged() {
     assert_eq!(containers["x-kubernetes-list-type"], "map");
     assert_eq!(containers["x-kubernetes-list-map-keys"], json!(["name"]));
     let properties = &schema(&core, "io.k8s.api.core.v1.PodSpec")["properties"];
-    assert_eq!(
-        properties["volumes"]["x-kubernetes-patch-strategy"],
-        "merge,retainKeys"
-    );
+    assert_eq!(properties["volumes"]["x-kubernetes-patch-strategy"], "merge,retainKeys");
     assert_eq!(properties["tolerations"]["x-kubernetes-list-type"], "atomic");
     let finalizers =
         &schema(&core, "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")["properties"]["finalizers"];
@@ -121,13 +112,9 @@ fn every_merge_rule_is_about_a_list_that_exists() {
     let documents = ["api/v1", "apis/scheduling.k8s.io/v1beta1"].map(document);
     for (owner, field) in lists::all() {
         let found = documents.iter().any(|document| {
-            document["components"]["schemas"]
-                .as_object()
-                .unwrap()
-                .iter()
-                .any(|(name, schema)| {
-                    name.ends_with(&format!(".{owner}")) && schema["properties"][field]["type"] == "array"
-                })
+            document["components"]["schemas"].as_object().unwrap().iter().any(|(name, schema)| {
+                name.ends_with(&format!(".{owner}")) && schema["properties"][field]["type"] == "array"
+            })
         });
         assert!(found, "{owner} has no list {field}");
     }
@@ -148,12 +135,7 @@ fn the_old_version_has_its_own_fields_and_not_those_of_the_hub() {
         assert!(spec.get(field).is_none(), "{field}");
     }
     let names = alpha["components"]["schemas"].as_object().unwrap();
-    assert!(
-        names
-            .keys()
-            .all(|name| !name.contains("v1beta1") && !name.contains("Composite")),
-        "{names:?}"
-    );
+    assert!(names.keys().all(|name| !name.contains("v1beta1") && !name.contains("Composite")), "{names:?}");
 }
 
 #[test]
@@ -170,24 +152,15 @@ fn writes_offer_what_kubectl_looks_for() {
     assert!(content.contains_key("application/strategic-merge-patch+json"));
     let collection = &groups["paths"]["/apis/scheduling.k8s.io/v1beta1/namespaces/{namespace}/podgroups"];
     for operation in [patch, &item["put"], &collection["post"]] {
-        let names: Vec<&str> = operation["parameters"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter_map(|p| p["name"].as_str())
-            .collect();
-        assert!(
-            names.contains(&"fieldValidation") && names.contains(&"dryRun"),
-            "{names:?}"
-        );
+        let names: Vec<&str> =
+            operation["parameters"].as_array().unwrap().iter().filter_map(|p| p["name"].as_str()).collect();
+        assert!(names.contains(&"fieldValidation") && names.contains(&"dryRun"), "{names:?}");
     }
     let core = document("api/v1");
     let paths = core["paths"].as_object().unwrap();
-    for path in [
-        "/api/v1/nodes/{name}/status",
-        "/api/v1/pods",
-        "/api/v1/namespaces/{namespace}/pods/{name}/binding",
-    ] {
+    for path in
+        ["/api/v1/nodes/{name}/status", "/api/v1/pods", "/api/v1/namespaces/{namespace}/pods/{name}/binding"]
+    {
         assert!(paths.contains_key(path), "{path}");
     }
     assert!(!paths.contains_key("/api/v1/namespaces/{namespace}/events/{name}/status"));
@@ -199,52 +172,17 @@ fn strategic_merge_asks_for_lists_by_path() {
     let groups = find("scheduling.k8s.io", "v1alpha2", "podgroups").unwrap();
     let cases: [(_, _, &[&str], _); 13] = [
         (pods, "v1", &["spec", "containers"], ListMerge::ByKey("name")),
-        (
-            pods,
-            "v1",
-            &["spec", "containers", "ports"],
-            ListMerge::ByKey("containerPort"),
-        ),
+        (pods, "v1", &["spec", "containers", "ports"], ListMerge::ByKey("containerPort")),
         (pods, "v1", &["spec", "containers", "args"], ListMerge::Atomic),
-        (
-            pods,
-            "v1",
-            &["spec", "initContainers", "env"],
-            ListMerge::ByKey("name"),
-        ),
+        (pods, "v1", &["spec", "initContainers", "env"], ListMerge::ByKey("name")),
         (pods, "v1", &["spec", "tolerations"], ListMerge::Atomic),
-        (
-            pods,
-            "v1",
-            &["spec", "volumes", "projected", "sources"],
-            ListMerge::Atomic,
-        ),
+        (pods, "v1", &["spec", "volumes", "projected", "sources"], ListMerge::Atomic),
         (pods, "v1", &["status", "conditions"], ListMerge::ByKey("type")),
         (pods, "v1", &["metadata", "finalizers"], ListMerge::Set),
-        (
-            pods,
-            "v1",
-            &["metadata", "ownerReferences"],
-            ListMerge::ByKey("uid"),
-        ),
-        (
-            groups,
-            "v1beta1",
-            &["status", "conditions"],
-            ListMerge::ByKey("type"),
-        ),
-        (
-            groups,
-            "v1alpha2",
-            &["status", "conditions"],
-            ListMerge::ByKey("type"),
-        ),
-        (
-            groups,
-            "v1alpha2",
-            &["spec", "nothing", "here"],
-            ListMerge::Atomic,
-        ),
+        (pods, "v1", &["metadata", "ownerReferences"], ListMerge::ByKey("uid")),
+        (groups, "v1beta1", &["status", "conditions"], ListMerge::ByKey("type")),
+        (groups, "v1alpha2", &["status", "conditions"], ListMerge::ByKey("type")),
+        (groups, "v1alpha2", &["spec", "nothing", "here"], ListMerge::Atomic),
         (groups, "v7", &["spec"], ListMerge::Atomic),
     ];
     for (resource, version, path, want) in cases {
@@ -264,10 +202,7 @@ fn unknown_fields_are_named_by_path_and_pruned() {
         },
     });
     let unknown = unknown_fields(pods, "v1", &pod);
-    assert_eq!(
-        unknown,
-        ["spec.containers[0].imge", "spec.schedulingGroup.podGroup", "x"]
-    );
+    assert_eq!(unknown, ["spec.containers[0].imge", "spec.schedulingGroup.podGroup", "x"]);
     let mut pruned = pod;
     prune_unknown(pods, "v1", &mut pruned);
     assert_eq!(unknown_fields(pods, "v1", &pruned), [""; 0]);
@@ -284,15 +219,9 @@ fn each_version_knows_its_own_fields() {
     let alpha = json!({"spec": {"podGroupTemplateRef": {"workload": {"podGroupTemplateName": "t"}}, "disruptionMode": "Pod"}});
     let hub = json!({"spec": {"workloadRef": {"templateName": "t"}, "disruptionMode": {"single": {"x": 1}}}});
     assert_eq!(unknown_fields(groups, "v1alpha2", &alpha), [""; 0]);
-    assert_eq!(
-        unknown_fields(groups, "v1beta1", &alpha),
-        ["spec.podGroupTemplateRef"]
-    );
+    assert_eq!(unknown_fields(groups, "v1beta1", &alpha), ["spec.podGroupTemplateRef"]);
     assert_eq!(unknown_fields(groups, "v1alpha2", &hub), ["spec.workloadRef"]);
-    assert_eq!(
-        unknown_fields(groups, "v1beta1", &hub),
-        ["spec.disruptionMode.single.x"]
-    );
+    assert_eq!(unknown_fields(groups, "v1beta1", &hub), ["spec.disruptionMode.single.x"]);
 }
 
 #[test]
@@ -310,12 +239,7 @@ fn templates_within_templates_are_known_at_any_depth() {
 #[test]
 fn any_shape_is_walked_without_harm() {
     for resource in RESOURCES {
-        for object in [
-            json!(null),
-            json!(3),
-            json!([[]]),
-            json!({"spec": [{"a": 1}], "metadata": "m"}),
-        ] {
+        for object in [json!(null), json!(3), json!([[]]), json!({"spec": [{"a": 1}], "metadata": "m"})] {
             let _ = unknown_fields(resource, resource.hub, &object);
             let _ = wrong_types(resource, resource.hub, &object);
             prune_unknown(resource, resource.hub, &mut object.clone());

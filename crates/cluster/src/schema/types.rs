@@ -56,10 +56,8 @@ pub(super) struct Types {
 }
 
 /// Types whose content is free.
-const FREE: [&str; 2] = [
-    "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1",
-    "io.k8s.apimachinery.pkg.runtime.RawExtension",
-];
+const FREE: [&str; 2] =
+    ["io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1", "io.k8s.apimachinery.pkg.runtime.RawExtension"];
 
 /// The graph; made on first use.
 pub(super) fn types() -> &'static Types {
@@ -69,18 +67,11 @@ pub(super) fn types() -> &'static Types {
 
 impl Types {
     fn build() -> Self {
-        let mut types = Self {
-            shapes: vec![Shape::Any],
-            kinds: HashMap::new(),
-        };
+        let mut types = Self { shapes: vec![Shape::Any], kinds: HashMap::new() };
         for (group, version) in super::group_versions() {
             let components = components::of(group, version);
-            Builder {
-                types: &mut types,
-                components: &components,
-                known: HashMap::new(),
-            }
-            .add_kinds(group, version);
+            Builder { types: &mut types, components: &components, known: HashMap::new() }
+                .add_kinds(group, version);
         }
         types
     }
@@ -91,9 +82,7 @@ impl Types {
     }
 
     fn root(&self, resource: &Resource, version: &str) -> Option<&Shape> {
-        self.kinds
-            .get(&kind_name(resource, version))
-            .map(|id| self.shape(*id))
+        self.kinds.get(&kind_name(resource, version)).map(|id| self.shape(*id))
     }
 
     /// How strategic merge patch treats the list at this path.
@@ -260,11 +249,7 @@ impl Visitor for WrongTypes {
             self.0.push(Cause {
                 reason: CauseReason::TypeInvalid,
                 field: path.to_text(),
-                message: format!(
-                    "Invalid value: {}: must be of type {}",
-                    shown(value),
-                    shape.name()
-                ),
+                message: format!("Invalid value: {}: must be of type {}", shown(value), shape.name()),
             });
         }
         right
@@ -277,9 +262,7 @@ fn fits(shape: &Shape, value: &Value) -> bool {
     match shape {
         Shape::Any => true,
         Shape::Text => value.is_string(),
-        Shape::Time => value
-            .as_str()
-            .is_some_and(|text| text.parse::<jiff::Timestamp>().is_ok()),
+        Shape::Time => value.as_str().is_some_and(|text| text.parse::<jiff::Timestamp>().is_ok()),
         Shape::Bool => value.is_boolean(),
         Shape::Number => value.is_number(),
         Shape::Int32 => value.as_i64().is_some_and(|n| i32::try_from(n).is_ok()),
@@ -337,10 +320,7 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     fn add_kinds(&mut self, group: &str, version: &str) {
-        for resource in RESOURCES
-            .iter()
-            .filter(|r| r.group == group && r.versions.contains(&version))
-        {
+        for resource in RESOURCES.iter().filter(|r| r.group == group && r.versions.contains(&version)) {
             let name = kind_name(resource, version);
             let id = self.component(&name);
             self.types.kinds.insert(name, id);
@@ -375,10 +355,9 @@ impl Builder<'_> {
             return self.component(name);
         }
         let shape = match self.shape(owner, schema) {
-            Shape::List(item, _) => Shape::List(
-                item,
-                lists::rule(owner, field).map_or(ListMerge::Atomic, |rule| rule.patch),
-            ),
+            Shape::List(item, _) => {
+                Shape::List(item, lists::rule(owner, field).map_or(ListMerge::Atomic, |rule| rule.patch))
+            }
             other => other,
         };
         self.push(shape)
@@ -387,11 +366,7 @@ impl Builder<'_> {
     fn shape(&mut self, owner: &str, schema: &Value) -> Shape {
         let text = |key: &str| schema.get(key).and_then(Value::as_str).unwrap_or_default();
         if schema.get("oneOf").is_some() {
-            return if text("format") == "int-or-string" {
-                Shape::IntOrText
-            } else {
-                Shape::Quantity
-            };
+            return if text("format") == "int-or-string" { Shape::IntOrText } else { Shape::Quantity };
         }
         match (text("type"), text("format")) {
             ("string", "date-time") => Shape::Time,
@@ -401,9 +376,7 @@ impl Builder<'_> {
             ("integer", "int32") => Shape::Int32,
             ("integer", _) => Shape::Int64,
             ("array", _) => {
-                let item = schema
-                    .get("items")
-                    .map_or(0, |items| self.field(owner, "", items));
+                let item = schema.get("items").map_or(0, |items| self.field(owner, "", items));
                 Shape::List(item, ListMerge::Atomic)
             }
             ("object", _) => match schema.get("additionalProperties") {
@@ -417,10 +390,6 @@ impl Builder<'_> {
     fn object(&mut self, owner: &str, schema: &Value) -> Shape {
         let properties = schema.get("properties").and_then(Value::as_object);
         let fields = properties.into_iter().flatten();
-        Shape::Object(
-            fields
-                .map(|(name, schema)| (name.clone(), self.field(owner, name, schema)))
-                .collect(),
-        )
+        Shape::Object(fields.map(|(name, schema)| (name.clone(), self.field(owner, name, schema))).collect())
     }
 }

@@ -44,8 +44,7 @@ pub(super) fn text_or<'v>(field: &Field<'_, 'v>, word: &'v str) -> &'v str {
 /// The condition of this type, if there is one.
 pub(super) fn condition<'v>(root: &Field<'_, 'v>, kind: &str) -> Option<&'v Value> {
     let list = root.value()?.get("status")?.get("conditions")?.as_array()?;
-    list.iter()
-        .find(|condition| condition.get("type").and_then(Value::as_str) == Some(kind))
+    list.iter().find(|condition| condition.get("type").and_then(Value::as_str) == Some(kind))
 }
 
 /// True if the condition says `True`.
@@ -54,11 +53,7 @@ pub(super) fn holds(condition: Option<&Value>) -> bool {
 }
 
 fn namespace(root: &Field<'_, '_>, now: Timestamp) -> Vec<Value> {
-    vec![
-        json!(name(root)),
-        json!(root.get("status").get("phase").text()),
-        json!(age(root, now)),
-    ]
+    vec![json!(name(root)), json!(root.get("status").get("phase").text()), json!(age(root, now))]
 }
 
 fn node(root: &Field<'_, '_>, now: Timestamp) -> Vec<Value> {
@@ -104,11 +99,7 @@ fn roles(root: &Field<'_, '_>) -> String {
         })
         .filter(|role| !role.is_empty())
         .collect();
-    if roles.is_empty() {
-        NONE.to_owned()
-    } else {
-        roles.into_iter().collect::<Vec<_>>().join(",")
-    }
+    if roles.is_empty() { NONE.to_owned() } else { roles.into_iter().collect::<Vec<_>>().join(",") }
 }
 
 fn event(root: &Field<'_, '_>, now: Timestamp) -> Vec<Value> {
@@ -120,18 +111,9 @@ fn event(root: &Field<'_, '_>, now: Timestamp) -> Vec<Value> {
     let last = age::since(&series.get("lastObservedTime"), now)
         .or_else(|| age::since(&root.get("lastTimestamp"), now))
         .unwrap_or_else(|| first.clone());
-    let count = series
-        .get("count")
-        .int()
-        .or_else(|| root.get("count").int())
-        .unwrap_or(1)
-        .max(1);
+    let count = series.get("count").int().or_else(|| root.get("count").int()).unwrap_or(1).max(1);
     let involved = root.get("involvedObject");
-    let object = format!(
-        "{}/{}",
-        involved.get("kind").text().to_lowercase(),
-        involved.get("name").text()
-    );
+    let object = format!("{}/{}", involved.get("kind").text().to_lowercase(), involved.get("name").text());
     vec![
         json!(last),
         json!(root.get("type").text()),
@@ -149,18 +131,11 @@ fn event(root: &Field<'_, '_>, now: Timestamp) -> Vec<Value> {
 fn event_source(root: &Field<'_, '_>) -> String {
     let source = root.get("source");
     let (component, host) = if source.get("component").text().is_empty() {
-        (
-            root.get("reportingComponent").text(),
-            root.get("reportingInstance").text(),
-        )
+        (root.get("reportingComponent").text(), root.get("reportingInstance").text())
     } else {
         (source.get("component").text(), source.get("host").text())
     };
-    if host.is_empty() {
-        component.to_owned()
-    } else {
-        format!("{component}, {host}")
-    }
+    if host.is_empty() { component.to_owned() } else { format!("{component}, {host}") }
 }
 
 fn lease(root: &Field<'_, '_>, now: Timestamp) -> Vec<Value> {
@@ -181,22 +156,12 @@ fn priority_class(root: &Field<'_, '_>, now: Timestamp) -> Vec<Value> {
 /// Reads both versions, since rows are made from objects as the client asked for them.
 fn pod_group(root: &Field<'_, '_>, now: Timestamp) -> Vec<Value> {
     let spec = root.get("spec");
-    let policy = if spec.get("schedulingPolicy").get("gang").is_set() {
-        "Gang"
-    } else {
-        "Basic"
-    };
+    let policy = if spec.get("schedulingPolicy").get("gang").is_set() { "Gang" } else { "Basic" };
     let new_name = spec.get("workloadRef").get("workloadName").str();
-    let old_name = spec
-        .get("podGroupTemplateRef")
-        .get("workload")
-        .get("workloadName")
-        .str();
+    let old_name = spec.get("podGroupTemplateRef").get("workload").get("workloadName").str();
     let scheduled =
         condition(root, "PodGroupInitiallyScheduled").or_else(|| condition(root, "PodGroupScheduled"));
-    let disrupted = condition(root, "DisruptionTarget")
-        .and_then(|c| c.get("reason"))
-        .and_then(Value::as_str);
+    let disrupted = condition(root, "DisruptionTarget").and_then(|c| c.get("reason")).and_then(Value::as_str);
     let status = match (disrupted, scheduled) {
         (Some(reason), _) => reason,
         (None, None) => "Pending",

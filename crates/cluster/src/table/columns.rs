@@ -24,46 +24,25 @@ impl Column {
 }
 
 const fn text(name: &'static str, description: &'static str) -> Column {
-    Column {
-        name,
-        kind: "string",
-        description,
-        wide: false,
-    }
+    Column { name, kind: "string", description, wide: false }
 }
 
 const fn wide(name: &'static str, description: &'static str) -> Column {
-    Column {
-        name,
-        kind: "string",
-        description,
-        wide: true,
-    }
+    Column { name, kind: "string", description, wide: true }
 }
 
 const fn number(name: &'static str, description: &'static str) -> Column {
-    Column {
-        name,
-        kind: "integer",
-        description,
-        wide: false,
-    }
+    Column { name, kind: "integer", description, wide: false }
 }
 
-const NAME: Column = text(
-    "Name",
-    "Name of the object, unique for its kind within the namespace",
-);
+const NAME: Column = text("Name", "Name of the object, unique for its kind within the namespace");
 const AGE: Column = text("Age", "Time since the object was created");
 
 static NAMESPACE: [Column; 3] = [NAME, text("Status", "Phase of the namespace"), AGE];
 
 static NODE: [Column; 10] = [
     NAME,
-    text(
-        "Status",
-        "Whether the node is ready, and whether new pods are kept away",
-    ),
+    text("Status", "Whether the node is ready, and whether new pods are kept away"),
     text("Roles", "Roles that the node's labels name"),
     AGE,
     text("Version", "Version of the kubelet"),
@@ -78,10 +57,7 @@ static POD: [Column; 9] = [
     NAME,
     text("Ready", "Containers that are ready, of all that stay"),
     text("Status", "The one word that says most about the pod"),
-    text(
-        "Restarts",
-        "Restarts of all containers, and when the last one was",
-    ),
+    text("Restarts", "Restarts of all containers, and when the last one was"),
     AGE,
     wide("IP", "Address of the pod"),
     wide("Node", "Node that the pod is bound to"),
@@ -98,12 +74,7 @@ static EVENT: [Column; 10] = [
     wide("Source", "Who says so"),
     text("Message", "What happened"),
     wide("First Seen", "Time since it happened first"),
-    Column {
-        name: "Count",
-        kind: "integer",
-        description: "How often it happened",
-        wide: true,
-    },
+    Column { name: "Count", kind: "integer", description: "How often it happened", wide: true },
     wide("Name", "Name of the event"),
 ];
 
@@ -119,10 +90,7 @@ static PRIORITY_CLASS: [Column; 5] = [
         wide: false,
     },
     AGE,
-    text(
-        "PreemptionPolicy",
-        "Whether pods of this class may take the place of lower ones",
-    ),
+    text("PreemptionPolicy", "Whether pods of this class may take the place of lower ones"),
 ];
 
 static POD_GROUP: [Column; 5] = [

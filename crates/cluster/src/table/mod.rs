@@ -26,10 +26,7 @@ pub enum IncludeObject {
 
 /// Column headers of a resource, as `columnDefinitions` has them.
 pub fn column_definitions(resource: &Resource) -> Value {
-    columns::of(resource)
-        .iter()
-        .map(columns::Column::to_json)
-        .collect()
+    columns::of(resource).iter().map(columns::Column::to_json).collect()
 }
 
 /// One row an object. Objects are in the requested version; `now` is what ages are counted from.

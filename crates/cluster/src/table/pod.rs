@@ -26,11 +26,7 @@ pub(super) fn cells(root: &Field<'_, '_>, now: Timestamp) -> Vec<Value> {
     let restarts = match summary.last_restart {
         Some(at) if summary.restarts > 0 => {
             let at = json!(at.to_string());
-            format!(
-                "{} ({} ago)",
-                summary.restarts,
-                age::or_unknown(&Field::root(&at), now)
-            )
+            format!("{} ({} ago)", summary.restarts, age::or_unknown(&Field::root(&at), now))
         }
         _ => summary.restarts.to_string(),
     };
@@ -53,10 +49,7 @@ fn readiness_gates(root: &Field<'_, '_>) -> String {
     if gates.len() == 0 {
         return NONE.to_owned();
     }
-    let passed = gates
-        .items()
-        .filter(|g| holds(condition(root, g.get("conditionType").text())))
-        .count();
+    let passed = gates.items().filter(|g| holds(condition(root, g.get("conditionType").text()))).count();
     format!("{passed}/{}", gates.len())
 }
 
@@ -82,10 +75,7 @@ fn summarise(root: &Field<'_, '_>) -> Summary {
         // Restarts of finished init containers are history; those of sidecars are not.
         summary.restarts = 0;
         summary.last_restart = None;
-        for one in init_statuses
-            .items()
-            .filter(|s| sidecars.contains(s.get("name").text()))
-        {
+        for one in init_statuses.items().filter(|s| sidecars.contains(s.get("name").text())) {
             summary.count_restarts(&one);
         }
         summary.read_containers(&status.get("containerStatuses"), holds(condition(root, "Ready")));
@@ -103,9 +93,7 @@ fn summarise(root: &Field<'_, '_>) -> Summary {
 
 /// What the pod says about itself, before its containers are asked.
 fn first_word<'v>(root: &Field<'_, 'v>) -> &'v str {
-    let gated = condition(root, "PodScheduled")
-        .and_then(|c| c.get("reason"))
-        .and_then(Value::as_str);
+    let gated = condition(root, "PodScheduled").and_then(|c| c.get("reason")).and_then(Value::as_str);
     if gated == Some("SchedulingGated") {
         return "SchedulingGated";
     }
@@ -169,9 +157,7 @@ impl Summary {
     }
 
     fn count_restarts(&mut self, one: &Field<'_, '_>) {
-        self.restarts = self
-            .restarts
-            .saturating_add(one.get("restartCount").int().unwrap_or(0));
+        self.restarts = self.restarts.saturating_add(one.get("restartCount").int().unwrap_or(0));
         let ended = one.get("lastState").get("terminated").get("finishedAt").str();
         let ended = ended.and_then(|text| text.parse::<Timestamp>().ok());
         self.last_restart = self.last_restart.max(ended);

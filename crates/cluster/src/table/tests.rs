@@ -11,24 +11,16 @@ fn row(kind: &str, mut object: Value) -> Vec<String> {
     let now = "2026-01-01T00:05:00Z".parse().unwrap();
     let rows = rows(resource, &[Arc::new(object)], IncludeObject::None, now);
     let cells = rows[0]["cells"].as_array().unwrap();
-    assert_eq!(
-        cells.len(),
-        column_definitions(resource).as_array().unwrap().len(),
-        "{kind}"
-    );
-    cells
-        .iter()
-        .map(|c| c.as_str().map_or_else(|| c.to_string(), str::to_owned))
-        .collect()
+    assert_eq!(cells.len(), column_definitions(resource).as_array().unwrap().len(), "{kind}");
+    cells.iter().map(|c| c.as_str().map_or_else(|| c.to_string(), str::to_owned)).collect()
 }
 
 #[test]
 fn every_row_has_a_cell_for_every_column_whatever_the_object() {
     for resource in RESOURCES {
-        for object in [
-            json!({}),
-            json!({"metadata": {"name": "x"}, "spec": 3, "status": {"conditions": [1]}}),
-        ] {
+        for object in
+            [json!({}), json!({"metadata": {"name": "x"}, "spec": 3, "status": {"conditions": [1]}})]
+        {
             row(resource.kind, object);
         }
     }
@@ -39,13 +31,7 @@ fn rows_carry_as_much_of_the_object_as_was_asked_for() {
     let pods = RESOURCES.iter().find(|r| r.kind == "Pod").unwrap();
     let object = Arc::new(json!({"kind": "Pod", "metadata": {"name": "p"}, "spec": {}}));
     let carried = |include| {
-        rows(
-            pods,
-            std::slice::from_ref(&object),
-            include,
-            jiff::Timestamp::UNIX_EPOCH,
-        )[0]["object"]
-            .clone()
+        rows(pods, std::slice::from_ref(&object), include, jiff::Timestamp::UNIX_EPOCH)[0]["object"].clone()
     };
     assert_eq!(carried(IncludeObject::None), Value::Null);
     assert_eq!(carried(IncludeObject::Object), *object);
@@ -65,15 +51,7 @@ fn a_node_shows_readiness_cordon_and_roles() {
             "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}],
         },
     });
-    let want = [
-        "n1",
-        "Ready,SchedulingDisabled",
-        "gpu,worker",
-        "5m",
-        "v1.36.0",
-        "10.0.0.1",
-        "<none>",
-    ];
+    let want = ["n1", "Ready,SchedulingDisabled", "gpu,worker", "5m", "v1.36.0", "10.0.0.1", "<none>"];
     assert_eq!(row("Node", node)[..7], want);
     assert_eq!(row("Node", json!({}))[1], "Unknown");
 }
@@ -88,36 +66,11 @@ fn the_status_of_a_pod_is_the_word_that_says_most() {
     let creating = json!({"state": {"waiting": {"reason": "ContainerCreating"}}});
     let cases = [
         (json!({"phase": "Pending"}), "Pending", "0/1", "0"),
-        (
-            json!({"phase": "Running", "containerStatuses": [running]}),
-            "Running",
-            "1/1",
-            "0",
-        ),
-        (
-            json!({"phase": "Running", "containerStatuses": [crash]}),
-            "CrashLoopBackOff",
-            "0/1",
-            "3 (60s ago)",
-        ),
-        (
-            json!({"phase": "Pending", "containerStatuses": [creating]}),
-            "ContainerCreating",
-            "0/1",
-            "0",
-        ),
-        (
-            json!({"phase": "Succeeded", "containerStatuses": [done]}),
-            "Completed",
-            "0/1",
-            "0",
-        ),
-        (
-            json!({"phase": "Running", "containerStatuses": [done, running]}),
-            "NotReady",
-            "1/1",
-            "0",
-        ),
+        (json!({"phase": "Running", "containerStatuses": [running]}), "Running", "1/1", "0"),
+        (json!({"phase": "Running", "containerStatuses": [crash]}), "CrashLoopBackOff", "0/1", "3 (60s ago)"),
+        (json!({"phase": "Pending", "containerStatuses": [creating]}), "ContainerCreating", "0/1", "0"),
+        (json!({"phase": "Succeeded", "containerStatuses": [done]}), "Completed", "0/1", "0"),
+        (json!({"phase": "Running", "containerStatuses": [done, running]}), "NotReady", "1/1", "0"),
         (
             json!({"phase": "Running", "containerStatuses": [done, running],
                 "conditions": [{"type": "Ready", "status": "True"}]}),
@@ -125,18 +78,8 @@ fn the_status_of_a_pod_is_the_word_that_says_most() {
             "1/1",
             "0",
         ),
-        (
-            json!({"phase": "Failed", "containerStatuses": [killed]}),
-            "Signal:9",
-            "0/1",
-            "0",
-        ),
-        (
-            json!({"phase": "Failed", "reason": "Evicted"}),
-            "Evicted",
-            "0/1",
-            "0",
-        ),
+        (json!({"phase": "Failed", "containerStatuses": [killed]}), "Signal:9", "0/1", "0"),
+        (json!({"phase": "Failed", "reason": "Evicted"}), "Evicted", "0/1", "0"),
         (
             json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "reason": "SchedulingGated"}]}),
             "SchedulingGated",
@@ -146,11 +89,7 @@ fn the_status_of_a_pod_is_the_word_that_says_most() {
     ];
     for (status, word, ready, restarts) in cases {
         let cells = row("Pod", json!({"spec": {"containers": [{}]}, "status": status}));
-        assert_eq!(
-            (&*cells[2], &*cells[1], &*cells[3]),
-            (word, ready, restarts),
-            "{status}"
-        );
+        assert_eq!((&*cells[2], &*cells[1], &*cells[3]), (word, ready, restarts), "{status}");
     }
 }
 
@@ -164,12 +103,7 @@ fn init_containers_and_sidecars_show_in_the_status_of_a_pod() {
     let sidecar =
         json!({"name": "s", "started": true, "ready": true, "restartCount": 1, "state": {"running": {}}});
     let cases = [
-        (
-            json!([{"name": "i", "state": {"running": {}}}]),
-            "Init:0/2",
-            "0/2",
-            "0",
-        ),
+        (json!([{"name": "i", "state": {"running": {}}}]), "Init:0/2", "0/2", "0"),
         (
             json!([init_done, {"name": "s", "state": {"waiting": {"reason": "PodInitializing"}}}]),
             "Init:1/2",
@@ -182,22 +116,13 @@ fn init_containers_and_sidecars_show_in_the_status_of_a_pod() {
             "0/2",
             "0",
         ),
-        (
-            json!([{"name": "i", "state": {"terminated": {"exitCode": 2}}}]),
-            "Init:ExitCode:2",
-            "0/2",
-            "0",
-        ),
+        (json!([{"name": "i", "state": {"terminated": {"exitCode": 2}}}]), "Init:ExitCode:2", "0/2", "0"),
         (json!([init_done, sidecar]), "Pending", "1/2", "1"),
     ];
     for (statuses, word, ready, restarts) in cases {
         let status = json!({"phase": "Pending", "initContainerStatuses": statuses});
         let cells = row("Pod", json!({"spec": spec, "status": status}));
-        assert_eq!(
-            (&*cells[2], &*cells[1], &*cells[3]),
-            (word, ready, restarts),
-            "{statuses}"
-        );
+        assert_eq!((&*cells[2], &*cells[1], &*cells[3]), (word, ready, restarts), "{statuses}");
     }
 }
 
@@ -219,10 +144,7 @@ fn a_pod_shows_its_place_and_its_gates() {
         "status": {"podIP": "10.1.0.1", "conditions": [{"type": "a", "status": "True"}]},
     });
     assert_eq!(row("Pod", pod)[5..], ["10.1.0.1", "n1", "<none>", "1/2"]);
-    assert_eq!(
-        row("Pod", json!({}))[5..],
-        ["<none>", "<none>", "<none>", "<none>"]
-    );
+    assert_eq!(row("Pod", json!({}))[5..], ["<none>", "<none>", "<none>", "<none>"]);
 }
 
 #[test]
@@ -243,10 +165,7 @@ fn a_pod_group_shows_policy_workload_and_status_in_both_versions() {
         "metadata": {"name": "g"}, "spec": {"schedulingPolicy": {"basic": {}}},
         "status": {"conditions": [{"type": "DisruptionTarget", "reason": "PreemptionByScheduler"}]},
     });
-    assert_eq!(
-        row("PodGroup", target),
-        ["g", "Basic", "<none>", "PreemptionByScheduler", "5m"]
-    );
+    assert_eq!(row("PodGroup", target), ["g", "Basic", "<none>", "PreemptionByScheduler", "5m"]);
     assert_eq!(row("PodGroup", json!({}))[3], "Pending");
 }
 
@@ -257,18 +176,7 @@ fn events_of_both_styles_show_when_what_and_who() {
         "involvedObject": {"kind": "Pod", "name": "p"}, "source": {"component": "tutti", "host": "h"},
         "firstTimestamp": CREATED, "lastTimestamp": "2026-01-01T00:04:50Z",
     });
-    let want = [
-        "10s",
-        "Normal",
-        "Scheduled",
-        "pod/p",
-        "",
-        "tutti, h",
-        "bound",
-        "5m",
-        "4",
-        "e",
-    ];
+    let want = ["10s", "Normal", "Scheduled", "pod/p", "", "tutti, h", "bound", "5m", "4", "e"];
     assert_eq!(row("Event", old), want);
     let new = json!({"eventTime": "2026-01-01T00:04:00.123456Z", "reportingComponent": "tutti",
         "involvedObject": {"kind": "Pod", "name": "p"}});
@@ -279,24 +187,15 @@ fn events_of_both_styles_show_when_what_and_who() {
 #[test]
 fn the_small_kinds_show_what_matters() {
     assert_eq!(
-        row(
-            "Namespace",
-            json!({"metadata": {"name": "a"}, "status": {"phase": "Active"}})
-        ),
+        row("Namespace", json!({"metadata": {"name": "a"}, "status": {"phase": "Active"}})),
         ["a", "Active", "5m"]
     );
     assert_eq!(
-        row(
-            "Lease",
-            json!({"metadata": {"name": "l"}, "spec": {"holderIdentity": "me"}})
-        ),
+        row("Lease", json!({"metadata": {"name": "l"}, "spec": {"holderIdentity": "me"}})),
         ["l", "me", "5m"]
     );
     assert_eq!(
-        row(
-            "PriorityClass",
-            json!({"metadata": {"name": "c"}, "value": 7, "preemptionPolicy": "Never"})
-        ),
+        row("PriorityClass", json!({"metadata": {"name": "c"}, "value": 7, "preemptionPolicy": "Never"})),
         ["c", "7", "false", "5m", "Never"]
     );
     assert_eq!(row("Workload", json!({"metadata": {"name": "w"}})), ["w", "5m"]);

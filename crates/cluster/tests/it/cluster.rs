@@ -45,10 +45,7 @@ async fn bind(client: &Client, pod: &Pod, node: &str) {
         "apiVersion": "v1", "kind": "Binding", "metadata": {"name": name},
         "target": {"apiVersion": "v1", "kind": "Node", "name": node},
     });
-    let _: Value = pods
-        .create_subresource("binding", &name, &PostParams::default(), &binding)
-        .await
-        .unwrap();
+    let _: Value = pods.create_subresource("binding", &name, &PostParams::default(), &binding).await.unwrap();
 }
 
 /// Asks until the answer is right. Only tests that look from outside have to poll.
@@ -73,14 +70,8 @@ async fn wait_for_phase(client: &Client, name: &str, phase: &str) -> Pod {
 }
 
 fn is_ready(node: &Node) -> bool {
-    let conditions = node
-        .status
-        .as_ref()
-        .and_then(|status| status.conditions.as_deref())
-        .unwrap_or_default();
-    conditions
-        .iter()
-        .any(|c| c.type_ == "Ready" && c.status == "True")
+    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    conditions.iter().any(|c| c.type_ == "Ready" && c.status == "True")
 }
 
 #[tokio::test]
@@ -88,14 +79,8 @@ async fn a_started_cluster_has_its_nodes_ready_at_once() {
     let began = Instant::now();
     let cluster = start(12).await;
     let took = began.elapsed();
-    let nodes = Api::<Node>::all(cluster.client())
-        .list(&ListParams::default())
-        .await
-        .unwrap();
-    let names: Vec<&str> = nodes
-        .iter()
-        .filter_map(|node| node.metadata.name.as_deref())
-        .collect();
+    let nodes = Api::<Node>::all(cluster.client()).list(&ListParams::default()).await.unwrap();
+    let names: Vec<&str> = nodes.iter().filter_map(|node| node.metadata.name.as_deref()).collect();
     assert_eq!(names.len(), 12);
     assert_eq!((names[0], names[11]), ("node-00", "node-11"));
     assert!(nodes.iter().all(is_ready));
@@ -119,34 +104,18 @@ async fn a_bound_pod_runs_and_a_deleted_one_goes() {
     assert!(status.container_statuses.unwrap()[0].ready);
     let pods = Api::<Pod>::default_namespaced(client);
     pods.delete("p", &DeleteParams::default()).await.unwrap();
-    eventually("p is gone", || async {
-        pods.get_opt("p").await.unwrap().is_none().then_some(())
-    })
-    .await;
+    eventually("p is gone", || async { pods.get_opt("p").await.unwrap().is_none().then_some(()) }).await;
 }
 
 #[tokio::test]
 async fn what_does_not_fit_on_its_node_fails_there() {
     let cluster = start(1).await;
     let client = cluster.client();
-    bind(
-        &client,
-        &mk_pod("first", &json!({"nvidia.com/gpu": "2"})),
-        "node-0",
-    )
-    .await;
+    bind(&client, &mk_pod("first", &json!({"nvidia.com/gpu": "2"})), "node-0").await;
     wait_for_phase(&client, "first", "Running").await;
-    bind(
-        &client,
-        &mk_pod("second", &json!({"nvidia.com/gpu": "1"})),
-        "node-0",
-    )
-    .await;
+    bind(&client, &mk_pod("second", &json!({"nvidia.com/gpu": "1"})), "node-0").await;
     let failed = wait_for_phase(&client, "second", "Failed").await;
-    assert_eq!(
-        failed.status.unwrap().reason.as_deref(),
-        Some("OutOfnvidia.com/gpu")
-    );
+    assert_eq!(failed.status.unwrap().reason.as_deref(), Some("OutOfnvidia.com/gpu"));
 }
 
 #[tokio::test]
@@ -159,17 +128,7 @@ async fn a_pod_ends_by_the_clock_with_its_exit_code() {
     bind(&client, &pod, "node-0").await;
     let ended = wait_for_phase(&client, "p", "Failed").await;
     let containers = ended.status.unwrap().container_statuses.unwrap();
-    assert_eq!(
-        containers[0]
-            .state
-            .as_ref()
-            .unwrap()
-            .terminated
-            .as_ref()
-            .unwrap()
-            .exit_code,
-        3
-    );
+    assert_eq!(containers[0].state.as_ref().unwrap().terminated.as_ref().unwrap().exit_code, 3);
 }
 
 #[tokio::test]
@@ -196,26 +155,16 @@ async fn a_node_without_a_kubelet_is_adopted_and_one_with_its_own_is_not() {
     let client = cluster.client();
     let nodes = Api::<Node>::all(client.clone());
     let bare = json!({"metadata": {"name": "bare"}, "status": {"capacity": {"cpu": "4"}}});
-    nodes
-        .create(&PostParams::default(), &serde_json::from_value(bare).unwrap())
-        .await
-        .unwrap();
+    nodes.create(&PostParams::default(), &serde_json::from_value(bare).unwrap()).await.unwrap();
     let owned = json!({"metadata": {"name": "owned"}, "status": {"conditions": [
         {"type": "Ready", "status": "False", "reason": "KubeletNotReady"}
     ]}});
-    nodes
-        .create(&PostParams::default(), &serde_json::from_value(owned).unwrap())
-        .await
-        .unwrap();
-    let adopted = eventually("bare is ready", || async {
-        Some(nodes.get("bare").await.unwrap()).filter(is_ready)
-    })
-    .await;
+    nodes.create(&PostParams::default(), &serde_json::from_value(owned).unwrap()).await.unwrap();
+    let adopted =
+        eventually("bare is ready", || async { Some(nodes.get("bare").await.unwrap()).filter(is_ready) })
+            .await;
     let allocatable = adopted.status.unwrap().allocatable.unwrap();
-    assert_eq!(
-        (allocatable["cpu"].0.as_str(), allocatable["pods"].0.as_str()),
-        ("4", "110")
-    );
+    assert_eq!((allocatable["cpu"].0.as_str(), allocatable["pods"].0.as_str()), ("4", "110"));
     bind(&client, &mk_pod("p", &json!({"cpu": "4"})), "bare").await;
     wait_for_phase(&client, "p", "Running").await;
     assert!(!is_ready(&nodes.get("owned").await.unwrap()));
@@ -225,24 +174,15 @@ async fn a_node_without_a_kubelet_is_adopted_and_one_with_its_own_is_not() {
 async fn a_node_can_join_and_leave_and_its_pods_leave_with_it() {
     let cluster = start(0).await;
     let client = cluster.client();
-    cluster
-        .add_node(&NodeTemplate::new("n", [("cpu", "4")]).label("disk", "fast"))
-        .await
-        .unwrap();
+    cluster.add_node(&NodeTemplate::new("n", [("cpu", "4")]).label("disk", "fast")).await.unwrap();
     let nodes = Api::<Node>::all(client.clone());
     assert!(is_ready(&nodes.get("n").await.unwrap()));
-    assert!(
-        cluster.add_node(&NodeTemplate::new("n", [])).await.is_err(),
-        "names are unique"
-    );
+    assert!(cluster.add_node(&NodeTemplate::new("n", [])).await.is_err(), "names are unique");
     bind(&client, &mk_pod("p", &json!({"cpu": "1"})), "n").await;
     wait_for_phase(&client, "p", "Running").await;
     nodes.delete("n", &DeleteParams::default()).await.unwrap();
     let pods = Api::<Pod>::default_namespaced(client);
-    eventually("p is gone", || async {
-        pods.get_opt("p").await.unwrap().is_none().then_some(())
-    })
-    .await;
+    eventually("p is gone", || async { pods.get_opt("p").await.unwrap().is_none().then_some(()) }).await;
 }
 
 #[tokio::test]
@@ -250,25 +190,15 @@ async fn conditions_of_others_survive_the_kubelet() {
     let cluster = start(1).await;
     let client = cluster.client();
     let pods = Api::<Pod>::default_namespaced(client.clone());
-    pods.create(&PostParams::default(), &mk_pod("p", &json!({})))
-        .await
-        .unwrap();
+    pods.create(&PostParams::default(), &mk_pod("p", &json!({}))).await.unwrap();
     let foreign = json!({"status": {"conditions": [{"type": "example.com/mine", "status": "True"}]}});
-    pods.patch_status("p", &PatchParams::default(), &Patch::Merge(foreign))
-        .await
-        .unwrap();
+    pods.patch_status("p", &PatchParams::default(), &Patch::Merge(foreign)).await.unwrap();
     let binding = json!({"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "node-0"}});
-    let _: Value = pods
-        .create_subresource("binding", "p", &PostParams::default(), &binding)
-        .await
-        .unwrap();
+    let _: Value = pods.create_subresource("binding", "p", &PostParams::default(), &binding).await.unwrap();
     let pod = wait_for_phase(&client, "p", "Running").await;
     let conditions = pod.status.unwrap().conditions.unwrap();
     for kind in ["example.com/mine", "PodScheduled", "Ready"] {
-        assert!(
-            conditions.iter().any(|c| c.type_ == kind && c.status == "True"),
-            "{kind}: {conditions:?}"
-        );
+        assert!(conditions.iter().any(|c| c.type_ == kind && c.status == "True"), "{kind}: {conditions:?}");
     }
 }
 
@@ -278,10 +208,7 @@ async fn clusters_live_side_by_side_and_share_nothing() {
     assert_ne!(first.address(), second.address());
     for (cluster, count) in [(&first, 1), (&second, 2)] {
         let nodes = Api::<Node>::all(cluster.in_process_client());
-        assert_eq!(
-            nodes.list(&ListParams::default()).await.unwrap().items.len(),
-            count
-        );
+        assert_eq!(nodes.list(&ListParams::default()).await.unwrap().items.len(), count);
     }
 }
 
@@ -289,20 +216,10 @@ async fn clusters_live_side_by_side_and_share_nothing() {
 async fn shutdown_is_quick_while_clients_watch() {
     let cluster = start(1).await;
     let nodes = Api::<Node>::all(cluster.client());
-    let watch = nodes
-        .watch(&kube::api::WatchParams::default(), "0")
-        .await
-        .unwrap();
+    let watch = nodes.watch(&kube::api::WatchParams::default(), "0").await.unwrap();
     let began = Instant::now();
     cluster.shutdown().await;
-    assert!(
-        began.elapsed() < Duration::from_secs(3),
-        "took {:?}",
-        began.elapsed()
-    );
+    assert!(began.elapsed() < Duration::from_secs(3), "took {:?}", began.elapsed());
     drop(watch);
-    assert!(
-        nodes.list(&ListParams::default()).await.is_err(),
-        "nobody answers any more"
-    );
+    assert!(nodes.list(&ListParams::default()).await.is_err(), "nobody answers any more");
 }

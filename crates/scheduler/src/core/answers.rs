@@ -30,11 +30,7 @@ impl Core {
         match verdict {
             Verdict::Bound { node, wanted } => self.learned_node(pod, uid, &node, &wanted, now),
             Verdict::Failed { node, why } => {
-                self.report(Fact::BindFailed {
-                    pod: pod.clone(),
-                    node: node.clone(),
-                    why: why.clone(),
-                });
+                self.report(Fact::BindFailed { pod: pod.clone(), node: node.clone(), why: why.clone() });
                 self.complain_of_binding(pod, &node, &why, now);
                 let (pod, uid) = (pod.clone(), uid.clone());
                 self.tell(Event::BindFailed { pod, uid }, now);

@@ -50,9 +50,8 @@ impl Belief {
     /// kept unless the status changes.
     pub(crate) fn next(&self, wanted: &Wanted, now: Time) -> Option<Condition> {
         let current = self.written.as_ref().or(self.seen.as_ref());
-        let kept = current
-            .filter(|current| current.status == wanted.status)
-            .and_then(|current| current.changed);
+        let kept =
+            current.filter(|current| current.status == wanted.status).and_then(|current| current.changed);
         let condition = Condition {
             kind: wanted.kind.clone(),
             status: wanted.status,
@@ -94,13 +93,7 @@ mod tests {
     const NOW: Time = Time(50_000);
 
     fn wanted(status: ConditionStatus, message: &str) -> Wanted {
-        Wanted {
-            kind: "T".into(),
-            status,
-            reason: "R",
-            message: message.into(),
-            observed_generation: 1,
-        }
+        Wanted { kind: "T".into(), status, reason: "R", message: message.into(), observed_generation: 1 }
     }
 
     #[test]

@@ -165,11 +165,7 @@ impl Binds {
         by_pod: &'a mut BTreeMap<ObjectKey, Bind>,
         what: Next,
     ) -> Option<(ObjectKey, &'a Bind)> {
-        let is_next = |pod: &ObjectKey| {
-            by_pod
-                .get(pod)
-                .is_some_and(|bind| bind.stage == Stage::Queued(what))
-        };
+        let is_next = |pod: &ObjectKey| by_pod.get(pod).is_some_and(|bind| bind.stage == Stage::Queued(what));
         while let Some(pod) = queue.pop_front() {
             if is_next(&pod) {
                 let bind = by_pod.get_mut(&pod)?;
@@ -238,25 +234,18 @@ impl Binds {
                 self.forget(pod);
                 Some(Verdict::Gone)
             }
-            Lookup::Found { node: Some(node), .. } => Some(self.bound(&Seat {
-                pod: pod.clone(),
-                uid: uid.clone(),
-                node,
-            })),
+            Lookup::Found { node: Some(node), .. } => {
+                Some(self.bound(&Seat { pod: pod.clone(), uid: uid.clone(), node }))
+            }
             Lookup::Found { node: None, .. } => {
-                let settled = bind
-                    .unknown_since
-                    .is_none_or(|since| now.0.saturating_sub(since.0) >= settle_ms);
+                let settled =
+                    bind.unknown_since.is_none_or(|since| now.0.saturating_sub(since.0) >= settle_ms);
                 if settled {
                     return Some(self.failed(pod));
                 }
                 // The lost try may still land on our node. Sent again, the binding ends the doubt; on a node
                 // that is gone only time does.
-                let next = if node_exists(&bind.node) {
-                    Next::Send
-                } else {
-                    Next::Ask
-                };
+                let next = if node_exists(&bind.node) { Next::Send } else { Next::Ask };
                 self.pause(pod, next, now);
                 None
             }
@@ -300,23 +289,14 @@ impl Binds {
     }
 
     fn bound(&mut self, seat: &Seat) -> Verdict {
-        let same = self
-            .by_pod
-            .get(&seat.pod)
-            .is_some_and(|bind| bind.uid == seat.uid);
+        let same = self.by_pod.get(&seat.pod).is_some_and(|bind| bind.uid == seat.uid);
         let wanted = same.then(|| self.forget(&seat.pod)).flatten();
-        Verdict::Bound {
-            node: seat.node.clone(),
-            wanted: wanted.unwrap_or_else(|| seat.node.clone()),
-        }
+        Verdict::Bound { node: seat.node.clone(), wanted: wanted.unwrap_or_else(|| seat.node.clone()) }
     }
 
     fn failed(&mut self, pod: &ObjectKey) -> Verdict {
         match self.by_pod.remove(pod) {
-            Some(bind) => Verdict::Failed {
-                node: bind.node,
-                why: bind.why,
-            },
+            Some(bind) => Verdict::Failed { node: bind.node, why: bind.why },
             None => Verdict::Gone,
         }
     }
@@ -325,9 +305,7 @@ impl Binds {
         let Some(bind) = self.by_pod.get_mut(pod) else {
             return;
         };
-        let pause = PAUSE_FIRST_MS
-            .saturating_mul(1 << bind.pauses.min(16))
-            .min(PAUSE_MAX_MS);
+        let pause = PAUSE_FIRST_MS.saturating_mul(1 << bind.pauses.min(16)).min(PAUSE_MAX_MS);
         bind.pauses = bind.pauses.saturating_add(1);
         let until = Time(now.0.saturating_add(pause));
         bind.stage = Stage::Pausing(until, next);
@@ -342,11 +320,7 @@ mod tests {
     const NOW: Time = Time(1_000_000);
 
     fn limits() -> Limits {
-        Limits {
-            binds: 2,
-            lookups: 1,
-            settle_ms: 90_000,
-        }
+        Limits { binds: 2, lookups: 1, settle_ms: 90_000 }
     }
 
     fn key(name: &str) -> ObjectKey {
@@ -360,11 +334,7 @@ mod tests {
     fn started(names: &[&str]) -> Binds {
         let mut binds = Binds::new(limits());
         for name in names {
-            binds.start(&Seat {
-                pod: key(name),
-                uid: uid(name),
-                node: "n".into(),
-            });
+            binds.start(&Seat { pod: key(name), uid: uid(name), node: "n".into() });
         }
         binds
     }
@@ -380,27 +350,17 @@ mod tests {
     }
 
     fn answer(binds: &mut Binds, name: &str, outcome: BindOutcome) -> Option<Verdict> {
-        let seat = Seat {
-            pod: key(name),
-            uid: uid(name),
-            node: "n".into(),
-        };
+        let seat = Seat { pod: key(name), uid: uid(name), node: "n".into() };
         binds.bind_answered(&seat, outcome, NOW)
     }
 
     fn looked(binds: &mut Binds, name: &str, node: Option<&str>, now: Time) -> Option<Verdict> {
-        let found = Lookup::Found {
-            uid: uid(name),
-            node: node.map(Text::from),
-        };
+        let found = Lookup::Found { uid: uid(name), node: node.map(Text::from) };
         binds.lookup_answered(&key(name), &uid(name), found, |_| true, now)
     }
 
     fn bound(node: &str) -> Option<Verdict> {
-        Some(Verdict::Bound {
-            node: node.into(),
-            wanted: "n".into(),
-        })
+        Some(Verdict::Bound { node: node.into(), wanted: "n".into() })
     }
 
     #[test]
@@ -417,10 +377,7 @@ mod tests {
         for (node, verdict) in [(Some("n"), bound("n")), (Some("m"), bound("m"))] {
             let mut binds = started(&["a"]);
             sent(&mut binds);
-            assert_eq!(
-                answer(&mut binds, "a", BindOutcome::Disputed("bound".into())),
-                None
-            );
+            assert_eq!(answer(&mut binds, "a", BindOutcome::Disputed("bound".into())), None);
             assert_eq!(sent(&mut binds), ["get a"]);
             assert_eq!(looked(&mut binds, "a", node, NOW), verdict);
             assert!(binds.is_empty());
@@ -438,10 +395,7 @@ mod tests {
         let mut binds = started(&["a"]);
         sent(&mut binds);
         let unknown = || BindOutcome::Unknown("timed out".into());
-        assert!(matches!(
-            answer(&mut binds, "a", unknown()),
-            Some(Verdict::Unknown { .. })
-        ));
+        assert!(matches!(answer(&mut binds, "a", unknown()), Some(Verdict::Unknown { .. })));
         assert_eq!(sent(&mut binds), Vec::<String>::new(), "it waits before it asks");
         let mut now = binds.wake_at().unwrap();
         binds.tick(now);
@@ -472,13 +426,7 @@ mod tests {
             last = now;
             binds.tick(now);
             assert_eq!(sent(&mut binds), ["get a"]);
-            binds.lookup_answered(
-                &key("a"),
-                &uid("a"),
-                Lookup::Unknown("lost".into()),
-                |_| true,
-                now,
-            );
+            binds.lookup_answered(&key("a"), &uid("a"), Lookup::Unknown("lost".into()), |_| true, now);
         }
         assert_eq!((pauses[0], pauses[1], pauses[19]), (200, 400, PAUSE_MAX_MS));
     }

@@ -49,12 +49,7 @@ impl Core {
     /// A pod that was not understood is never placed. If it has a node already it is counted with what could be
     /// read of it: leaving it out would call its whole room free.
     pub(super) fn pod_set(&mut self, reading: PodReading, now: Time) {
-        let PodReading {
-            mut pod,
-            version,
-            scheduled,
-            errors,
-        } = reading;
+        let PodReading { mut pod, version, scheduled, errors } = reading;
         let key = pod.key.clone();
         if !self.can_be_named(&key, &errors) {
             return;
@@ -125,21 +120,16 @@ impl Core {
     }
 
     pub(super) fn node_set(&mut self, reading: NodeReading, now: Time) {
-        let NodeReading {
-            node,
-            uid,
-            version,
-            errors,
-        } = reading;
+        let NodeReading { node, uid, version, errors } = reading;
         let key = node_key(&node.name);
         if !self.can_be_named(&key, &errors) {
             return;
         }
         self.listed(ObjectKind::Node, &key);
-        let known = self.nodes.entry(node.name.clone()).or_insert_with(|| KnownNode {
-            uid: uid.clone(),
-            reported: None,
-        });
+        let known = self
+            .nodes
+            .entry(node.name.clone())
+            .or_insert_with(|| KnownNode { uid: uid.clone(), reported: None });
         known.uid = uid.clone();
         let report = !errors.is_empty() && known.reported.as_ref() != Some(&version);
         if report {
@@ -160,15 +150,7 @@ impl Core {
     /// Takes in a group. One that was not understood counts as not being there: its members wait, because a
     /// guess at its minimum could start a gang in parts.
     pub(super) fn group_set(&mut self, reading: GroupReading, now: Time) {
-        let GroupReading {
-            key,
-            uid,
-            generation,
-            version,
-            group,
-            scheduled,
-            errors,
-        } = reading;
+        let GroupReading { key, uid, generation, version, group, scheduled, errors } = reading;
         if !self.can_be_named(&key, &errors) {
             return;
         }
@@ -189,8 +171,7 @@ impl Core {
         known.scheduled.see(scheduled);
         if known.scheduled.holds() {
             // Somebody else has started it; what waits to be written is out of date.
-            self.group_writes
-                .cancel_unless(&key, |(_, condition)| condition.status == ConditionStatus::True);
+            self.group_writes.cancel_unless(&key, |(_, condition)| condition.status == ConditionStatus::True);
         }
         let report = !errors.is_empty() && known.reported.as_ref() != Some(&version);
         if report {

@@ -70,12 +70,7 @@ impl<K: Ord + Clone, V: Clone> Lane<K, V> {
             return first.then_some(self.dropped);
         }
         self.places += 1;
-        let item = Item {
-            value,
-            not_before,
-            place: self.places,
-            tries: 0,
-        };
+        let item = Item { value, not_before, place: self.places, tries: 0 };
         self.enqueue(key, item);
         None
     }
@@ -147,10 +142,7 @@ impl<K: Ord + Clone, V: Clone> Lane<K, V> {
 
     /// When the next write is due; `None` if none waits that could go out.
     pub(crate) fn due(&self) -> Option<Time> {
-        self.order
-            .iter()
-            .find(|(_, _, key)| !self.under_way.contains_key(key))
-            .map(|(due, _, _)| *due)
+        self.order.iter().find(|(_, _, key)| !self.under_way.contains_key(key)).map(|(due, _, _)| *due)
     }
 
     /// True if nothing waits or is under way.
@@ -180,11 +172,7 @@ pub(crate) struct Pace {
 impl Pace {
     pub(crate) fn new(per_second: u32) -> Self {
         let per_second = i64::from(per_second);
-        Self {
-            per_second,
-            thousandths: per_second * 1000,
-            filled: Time(i64::MIN),
-        }
+        Self { per_second, thousandths: per_second * 1000, filled: Time(i64::MIN) }
     }
 
     /// Takes one token if there is one.
@@ -200,10 +188,7 @@ impl Pace {
     /// When there will be a token.
     pub(crate) fn ready_at(&self, now: Time) -> Time {
         let missing = (1000 - self.thousandths).max(0);
-        Time(
-            now.0
-                .saturating_add((missing + self.per_second - 1) / self.per_second),
-        )
+        Time(now.0.saturating_add((missing + self.per_second - 1) / self.per_second))
     }
 
     fn fill(&mut self, now: Time) {
@@ -285,9 +270,6 @@ mod tests {
         assert_eq!(pace.ready_at(NOW), Time(NOW.0 + 100));
         assert!(!pace.take(Time(NOW.0 + 99)));
         assert!(pace.take(Time(NOW.0 + 101)));
-        assert!(
-            !pace.take(Time(NOW.0 - 5000)),
-            "a clock that goes back gives nothing"
-        );
+        assert!(!pace.take(Time(NOW.0 - 5000)), "a clock that goes back gives nothing");
     }
 }

@@ -155,10 +155,7 @@ impl Core {
         self.binds.tick(now);
         let engine_wakes = self.decide(now);
         self.pump(now);
-        self.wake_at = [engine_wakes, self.binds.wake_at(), self.writes_due(now)]
-            .into_iter()
-            .flatten()
-            .min();
+        self.wake_at = [engine_wakes, self.binds.wake_at(), self.writes_due(now)].into_iter().flatten().min();
         std::mem::take(&mut self.effects)
     }
 
@@ -221,11 +218,7 @@ impl Core {
                 known.scheduled.sent(now);
             }
             let condition = Box::new(condition);
-            self.effects.push(Effect::PatchGroupCondition {
-                group,
-                uid,
-                condition,
-            });
+            self.effects.push(Effect::PatchGroupCondition { group, uid, condition });
         }
         let window = self.low_window();
         while self.pod_writes.under_way() < window
@@ -236,10 +229,7 @@ impl Core {
                 break;
             };
             // Bound or replaced since: there is nothing to complain about.
-            let known = self
-                .pods
-                .get_mut(&pod)
-                .filter(|known| known.uid == uid && known.node.is_none());
+            let known = self.pods.get_mut(&pod).filter(|known| known.uid == uid && known.node.is_none());
             let Some(known) = known else {
                 self.pod_writes.done(&pod);
                 continue;
@@ -249,12 +239,7 @@ impl Core {
             }
             let version = known.version.clone();
             let condition = Box::new(condition);
-            self.effects.push(Effect::PatchPodCondition {
-                pod,
-                uid,
-                version,
-                condition,
-            });
+            self.effects.push(Effect::PatchPodCondition { pod, uid, version, condition });
         }
         while self.events.under_way() < window
             && self.events.due().is_some_and(|due| due <= now)
@@ -269,24 +254,14 @@ impl Core {
     }
 
     fn low_window(&self) -> usize {
-        if self.binds.is_busy() {
-            LOW_WRITES_WHILE_BINDING_MAX
-        } else {
-            LOW_WRITES_MAX
-        }
+        if self.binds.is_busy() { LOW_WRITES_WHILE_BINDING_MAX } else { LOW_WRITES_MAX }
     }
 
     /// When the next write becomes due by time alone. Writes that wait for an answer need no wake-up.
     fn writes_due(&self, now: Time) -> Option<Time> {
         let window = self.low_window();
-        let groups = self
-            .group_writes
-            .due()
-            .filter(|_| self.group_writes.under_way() < GROUP_WRITES_MAX);
-        let pods = self
-            .pod_writes
-            .due()
-            .filter(|_| self.pod_writes.under_way() < window);
+        let groups = self.group_writes.due().filter(|_| self.group_writes.under_way() < GROUP_WRITES_MAX);
+        let pods = self.pod_writes.due().filter(|_| self.pod_writes.under_way() < window);
         let events = self.events.due().filter(|_| self.events.under_way() < window);
         [
             groups,

@@ -38,10 +38,7 @@ impl Core {
         for seat in &placement.seats {
             self.binds.start(seat);
             if self.pod_writes.cancel(&seat.pod)
-                && let Some(belief) = self
-                    .pods
-                    .get_mut(&seat.pod)
-                    .and_then(|known| known.scheduled.as_mut())
+                && let Some(belief) = self.pods.get_mut(&seat.pod).and_then(|known| known.scheduled.as_mut())
             {
                 belief.give_up();
             }
@@ -64,24 +61,14 @@ impl Core {
     /// A unit cannot start: the group and its members are told why.
     pub(super) fn refused(&mut self, waiting: &Waiting, now: Time) {
         let sentence = Text::from(waiting.refusal.to_string());
-        let gathering = matches!(
-            waiting.refusal,
-            Refusal::GroupMissing { .. } | Refusal::TooFewMembers { .. }
-        );
+        let gathering =
+            matches!(waiting.refusal, Refusal::GroupMissing { .. } | Refusal::TooFewMembers { .. });
         let reason = match waiting.refusal {
             Refusal::Contradiction(_) => SCHEDULER_ERROR,
             _ => UNSCHEDULABLE,
         };
-        self.report(Fact::Waiting {
-            unit: waiting.unit.clone(),
-            message: sentence.clone(),
-            gathering,
-        });
-        let due = if gathering {
-            now.plus_seconds(GATHERING_SECONDS)
-        } else {
-            now
-        };
+        self.report(Fact::Waiting { unit: waiting.unit.clone(), message: sentence.clone(), gathering });
+        let due = if gathering { now.plus_seconds(GATHERING_SECONDS) } else { now };
         let message = match &waiting.unit {
             UnitKey::Group(key) => {
                 self.group_refused(key, &waiting.refusal, reason, &sentence, due, now);
@@ -114,14 +101,7 @@ impl Core {
         };
         let complained_at = self.groups.get(key).and_then(|known| known.complained_at);
         let due = next_complaint(complained_at, due);
-        self.emit(
-            regarding,
-            Severity::Warning,
-            FAILED_SCHEDULING,
-            sentence.clone(),
-            due,
-            now,
-        );
+        self.emit(regarding, Severity::Warning, FAILED_SCHEDULING, sentence.clone(), due, now);
     }
 
     /// A group was changed or made anew while it waits; its condition must speak of this one.
@@ -148,19 +128,11 @@ impl Core {
         if known.scheduled.holds() {
             return;
         }
-        let wanted = Wanted {
-            kind,
-            status,
-            reason,
-            message,
-            observed_generation: known.generation,
-        };
+        let wanted = Wanted { kind, status, reason, message, observed_generation: known.generation };
         let Some(condition) = known.scheduled.next(&wanted, now) else {
             return;
         };
-        let due = known
-            .scheduled
-            .not_before(&condition, due, GROUP_INTERVAL_SECONDS);
+        let due = known.scheduled.not_before(&condition, due, GROUP_INTERVAL_SECONDS);
         known.scheduled.write(condition.clone());
         let uid = known.uid.clone();
         if let Some(total) = self.group_writes.put(key.clone(), (uid, condition), due) {
@@ -196,22 +168,12 @@ impl Core {
         belief.write(condition.clone());
         let uid = known.uid.clone();
         let event_due = next_complaint(known.complained_at, due);
-        if let Some(total) = self
-            .pod_writes
-            .put(key.clone(), (uid.clone(), condition), write_due)
-        {
+        if let Some(total) = self.pod_writes.put(key.clone(), (uid.clone(), condition), write_due) {
             let what = "conditions of pods";
             self.report(Fact::WritesDropped { what, total });
         }
         let regarding = about_pod(key, uid);
-        self.emit(
-            regarding,
-            Severity::Warning,
-            FAILED_SCHEDULING,
-            message.clone(),
-            event_due,
-            now,
-        );
+        self.emit(regarding, Severity::Warning, FAILED_SCHEDULING, message.clone(), event_due, now);
     }
 
     pub(super) fn announce_bound(&mut self, key: &ObjectKey, node: &Text, now: Time) {
@@ -250,10 +212,7 @@ impl Core {
 
     /// Takes back what was to be said about waiting.
     pub(super) fn withdraw_complaint(&mut self, uid: &Text) {
-        self.events.cancel(&EventKey {
-            uid: uid.clone(),
-            reason: FAILED_SCHEDULING.into(),
-        });
+        self.events.cancel(&EventKey { uid: uid.clone(), reason: FAILED_SCHEDULING.into() });
     }
 
     /// A pod was not understood. Somebody else's is only logged.
@@ -261,14 +220,7 @@ impl Core {
         let message = self.report_errors(errors);
         if ours {
             let regarding = about_pod(&pod.key, pod.uid.clone());
-            self.emit(
-                regarding,
-                Severity::Warning,
-                NOT_UNDERSTOOD,
-                message.clone(),
-                now,
-                now,
-            );
+            self.emit(regarding, Severity::Warning, NOT_UNDERSTOOD, message.clone(), now, now);
             if pod.node.is_none() {
                 self.set_pod_condition(&pod.key, SCHEDULER_ERROR, &message, now, now);
             }
@@ -278,26 +230,14 @@ impl Core {
     /// A node was not understood.
     pub(super) fn bad_node(&mut self, key: &ObjectKey, uid: Text, errors: Vec<ObjectError>, now: Time) {
         let message = self.report_errors(errors);
-        let regarding = Regarding {
-            api_version: "v1".into(),
-            kind: "Node".into(),
-            key: key.clone(),
-            uid,
-        };
+        let regarding = Regarding { api_version: "v1".into(), kind: "Node".into(), key: key.clone(), uid };
         self.emit(regarding, Severity::Warning, NOT_UNDERSTOOD, message, now, now);
     }
 
     /// A group was not understood.
     pub(super) fn bad_group(&mut self, key: &ObjectKey, errors: Vec<ObjectError>, now: Time) {
         let message = self.report_errors(errors);
-        self.set_group_condition(
-            key,
-            ConditionStatus::False,
-            SCHEDULER_ERROR,
-            message.clone(),
-            now,
-            now,
-        );
+        self.set_group_condition(key, ConditionStatus::False, SCHEDULER_ERROR, message.clone(), now, now);
         if let Some(regarding) = self.about_group(key) {
             self.emit(regarding, Severity::Warning, NOT_UNDERSTOOD, message, now, now);
         }
@@ -333,10 +273,7 @@ impl Core {
         due: Time,
         now: Time,
     ) {
-        let key = EventKey {
-            uid: regarding.uid.clone(),
-            reason: reason.into(),
-        };
+        let key = EventKey { uid: regarding.uid.clone(), reason: reason.into() };
         let (first, count) = match self.events.waiting(&key) {
             Some(waiting) => (waiting.first, waiting.count.saturating_add(1)),
             None => (now, 1),
@@ -353,21 +290,13 @@ impl Core {
             serial: self.event_serial,
         };
         if let Some(total) = self.events.put(key, note, due) {
-            self.report(Fact::WritesDropped {
-                what: "events",
-                total,
-            });
+            self.report(Fact::WritesDropped { what: "events", total });
         }
     }
 }
 
 fn about_pod(key: &ObjectKey, uid: Text) -> Regarding {
-    Regarding {
-        api_version: "v1".into(),
-        kind: "Pod".into(),
-        key: key.clone(),
-        uid,
-    }
+    Regarding { api_version: "v1".into(), kind: "Pod".into(), key: key.clone(), uid }
 }
 
 /// When the next event about waiting may be written.

@@ -8,16 +8,9 @@ pub(super) fn started(config: &Config, capabilities: &Capabilities) {
     let names = config.scheduler_names.join(", ");
     match &capabilities.pod_group {
         Some(resource) => {
-            tracing::info!(
-                names,
-                pod_groups = resource.api_version,
-                "scheduling pods and pod groups"
-            );
+            tracing::info!(names, pod_groups = resource.api_version, "scheduling pods and pod groups");
         }
-        None => tracing::warn!(
-            names,
-            "the cluster serves no pod groups: scheduling single pods only"
-        ),
+        None => tracing::warn!(names, "the cluster serves no pod groups: scheduling single pods only"),
     }
 }
 
@@ -26,17 +19,12 @@ pub(super) fn fact(fact: &Fact) {
         Fact::Synced { pods, nodes, groups } => {
             tracing::info!(pods, nodes, groups, "the cluster is known; decisions begin");
         }
-        Fact::Placed {
-            unit,
-            pods,
-            nodes,
-            left_out,
-        } => tracing::info!(%unit, pods, nodes, left_out, "placed"),
-        Fact::Waiting {
-            unit,
-            message,
-            gathering: true,
-        } => tracing::debug!(%unit, reason = %message, "incomplete"),
+        Fact::Placed { unit, pods, nodes, left_out } => {
+            tracing::info!(%unit, pods, nodes, left_out, "placed");
+        }
+        Fact::Waiting { unit, message, gathering: true } => {
+            tracing::debug!(%unit, reason = %message, "incomplete");
+        }
         Fact::Waiting { unit, message, .. } => tracing::info!(%unit, reason = %message, "waiting"),
         Fact::BindFailed { pod, node, why } => {
             tracing::warn!(%pod, %node, error = %why, "binding failed; the rest of its group is placed around it");

@@ -145,13 +145,8 @@ impl Owner {
     }
 
     fn sleep(&self) -> Duration {
-        let wake = self
-            .core
-            .wake_at()
-            .map_or(SLEEP_MAX, |time| self.clock.until(time));
-        let stop = self
-            .stop_at
-            .map_or(SLEEP_MAX, |at| at.saturating_duration_since(Instant::now()));
+        let wake = self.core.wake_at().map_or(SLEEP_MAX, |time| self.clock.until(time));
+        let stop = self.stop_at.map_or(SLEEP_MAX, |at| at.saturating_duration_since(Instant::now()));
         wake.min(stop).min(SLEEP_MAX)
     }
 
@@ -187,10 +182,7 @@ struct Clock {
 
 impl Clock {
     fn start() -> Self {
-        Self {
-            wall_ms: jiff::Timestamp::now().as_millisecond(),
-            start: Instant::now(),
-        }
+        Self { wall_ms: jiff::Timestamp::now().as_millisecond(), start: Instant::now() }
     }
 
     fn now(&self) -> Time {

@@ -53,11 +53,7 @@ impl Sender {
                 };
                 Answer::Pod { pod, uid, found }
             }),
-            Effect::PatchGroupCondition {
-                group,
-                uid,
-                condition,
-            } => {
+            Effect::PatchGroupCondition { group, uid, condition } => {
                 let resource = self.pod_group.clone();
                 Box::pin(async move {
                     let result =
@@ -65,12 +61,7 @@ impl Sender {
                     write_answer(WriteKey::Group(group), result)
                 })
             }
-            Effect::PatchPodCondition {
-                pod,
-                uid,
-                version,
-                condition,
-            } => Box::pin(async move {
+            Effect::PatchPodCondition { pod, uid, version, condition } => Box::pin(async move {
                 let body = request::pod_condition_patch(&uid, &version, &condition);
                 let api = Api::<PodView>::namespaced(client, &pod.namespace);
                 let params = PatchParams::default();
@@ -137,13 +128,8 @@ async fn bind(client: Client, seat: &Seat) -> Result<(), kube::Error> {
 }
 
 async fn get_pod(client: Client, pod: &ObjectKey) -> Result<Lookup, kube::Error> {
-    let found = Api::<PodView>::namespaced(client, &pod.namespace)
-        .get_opt(&pod.name)
-        .await?;
-    Ok(found.map_or(Lookup::Gone, |found| Lookup::Found {
-        uid: found.uid(),
-        node: found.read().pod.node,
-    }))
+    let found = Api::<PodView>::namespaced(client, &pod.namespace).get_opt(&pod.name).await?;
+    Ok(found.map_or(Lookup::Gone, |found| Lookup::Found { uid: found.uid(), node: found.read().pod.node }))
 }
 
 async fn patch_group(
@@ -167,9 +153,7 @@ async fn patch_group(
 async fn emit(client: Client, note: &EventNote, reporter: &str) -> Result<(), kube::Error> {
     let event = request::event(note, reporter, reporter);
     let namespace = event.metadata.namespace.clone().unwrap_or_default();
-    let created = Api::<Event>::namespaced(client, &namespace)
-        .create(&PostParams::default(), &event)
-        .await;
+    let created = Api::<Event>::namespaced(client, &namespace).create(&PostParams::default(), &event).await;
     match created {
         // A repeated try after a lost answer.
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
@@ -213,10 +197,7 @@ mod tests {
     use kube::core::Status;
 
     fn api(code: u16) -> Failure {
-        let status = Status {
-            code,
-            ..Status::default()
-        };
+        let status = Status { code, ..Status::default() };
         Failure::Kube(kube::Error::Api(status.boxed()))
     }
 
@@ -224,27 +205,15 @@ mod tests {
     fn only_what_is_refused_before_the_write_is_certain() {
         assert_eq!(bind_outcome(Ok(())), BindOutcome::Done);
         for code in [400, 401, 403, 422, 429] {
-            assert!(
-                matches!(bind_outcome(Err(api(code))), BindOutcome::Refused(_)),
-                "{code}"
-            );
+            assert!(matches!(bind_outcome(Err(api(code))), BindOutcome::Refused(_)), "{code}");
         }
         for code in [404, 409] {
-            assert!(
-                matches!(bind_outcome(Err(api(code))), BindOutcome::Disputed(_)),
-                "{code}"
-            );
+            assert!(matches!(bind_outcome(Err(api(code))), BindOutcome::Disputed(_)), "{code}");
         }
         for code in [500, 502, 503, 504] {
-            assert!(
-                matches!(bind_outcome(Err(api(code))), BindOutcome::Unknown(_)),
-                "{code}"
-            );
+            assert!(matches!(bind_outcome(Err(api(code))), BindOutcome::Unknown(_)), "{code}");
         }
-        assert!(matches!(
-            bind_outcome(Err(Failure::Timeout)),
-            BindOutcome::Unknown(_)
-        ));
+        assert!(matches!(bind_outcome(Err(Failure::Timeout)), BindOutcome::Unknown(_)));
     }
 
     #[test]

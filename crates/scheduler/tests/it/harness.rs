@@ -42,12 +42,7 @@ impl World {
             ..ClusterOptions::default()
         };
         let cluster = Cluster::start(options).await.expect("the cluster starts");
-        Self {
-            client: cluster.client(),
-            cluster,
-            version: "v1beta1",
-            scheduler: None,
-        }
+        Self { client: cluster.client(), cluster, version: "v1beta1", scheduler: None }
     }
 
     /// A cluster with a scheduler that finds out for itself what is served.
@@ -78,9 +73,7 @@ impl World {
     pub(crate) async fn stop_scheduler(&mut self) {
         let (stop, task) = self.scheduler.take().expect("a scheduler runs");
         drop(stop);
-        let ended = tokio::time::timeout(PATIENCE, task)
-            .await
-            .expect("it ends in time");
+        let ended = tokio::time::timeout(PATIENCE, task).await.expect("it ends in time");
         ended.expect("it does not panic").expect("it ends well");
     }
 
@@ -111,10 +104,7 @@ impl World {
             "spec": {"schedulingPolicy": {"gang": {"minCount": min_count}}},
         });
         let group = serde_json::from_value(group).expect("it is a group");
-        self.groups()
-            .create(&PostParams::default(), &group)
-            .await
-            .expect("the group is taken");
+        self.groups().create(&PostParams::default(), &group).await.expect("the group is taken");
     }
 
     pub(crate) async fn pod(&self, name: &str, group: Option<&str>, cpus: &str) {
@@ -127,10 +117,7 @@ impl World {
         }
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec});
         let pod = serde_json::from_value(pod).expect("it is a pod");
-        self.pods()
-            .create(&PostParams::default(), &pod)
-            .await
-            .expect("the pod is taken");
+        self.pods().create(&PostParams::default(), &pod).await.expect("the pod is taken");
     }
 
     pub(crate) async fn members(&self, group: &str, range: std::ops::Range<usize>, cpus: &str) {
@@ -141,20 +128,13 @@ impl World {
 
     /// How many pods have a node, and how many run.
     pub(crate) async fn counts(&self) -> (usize, usize) {
-        let pods = self
-            .pods()
-            .list(&ListParams::default())
-            .await
-            .expect("pods are listed");
+        let pods = self.pods().list(&ListParams::default()).await.expect("pods are listed");
         let bound = |pod: &&Pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
         let runs = |pod: &&Pod| {
             let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
             phase == Some("Running")
         };
-        (
-            pods.iter().filter(bound).count(),
-            pods.iter().filter(runs).count(),
-        )
+        (pods.iter().filter(bound).count(), pods.iter().filter(runs).count())
     }
 
     pub(crate) async fn wait_running(&self, count: usize) {
@@ -165,12 +145,7 @@ impl World {
     }
 
     pub(crate) async fn node_of(&self, pod: &str) -> Option<String> {
-        self.pods()
-            .get(pod)
-            .await
-            .expect("the pod is there")
-            .spec?
-            .node_name
+        self.pods().get(pod).await.expect("the pod is there").spec?.node_name
     }
 
     /// The condition that the scheduler writes on a group, once it has this status.
@@ -182,13 +157,8 @@ impl World {
         let groups = self.groups();
         eventually(&format!("{kind} of {group} is {status}"), || async {
             let group = groups.get(group).await.expect("the group is there");
-            let conditions = group.data["status"]["conditions"]
-                .as_array()
-                .cloned()
-                .unwrap_or_default();
-            conditions
-                .into_iter()
-                .find(|c| c["type"] == kind && c["status"] == status)
+            let conditions = group.data["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            conditions.into_iter().find(|c| c["type"] == kind && c["status"] == status)
         })
         .await
     }
@@ -197,10 +167,7 @@ impl World {
     pub(crate) async fn wait_event(&self, object: &str, reason: &str) -> String {
         let events = Api::<Event>::default_namespaced(self.client.clone());
         eventually(&format!("event {reason} on {object}"), || async {
-            let events = events
-                .list(&ListParams::default())
-                .await
-                .expect("events are listed");
+            let events = events.list(&ListParams::default()).await.expect("events are listed");
             let found = events.into_iter().find(|event| {
                 event.involved_object.name.as_deref() == Some(object)
                     && event.reason.as_deref() == Some(reason)

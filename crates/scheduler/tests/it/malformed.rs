@@ -35,15 +35,8 @@ fn corrupting_client(inner: Client) -> Client {
     let service = tower::service_fn(move |request: Request<Body>| {
         let inner = inner.clone();
         async move {
-            let is_watch = request
-                .uri()
-                .query()
-                .is_some_and(|query| query.contains("watch=true"));
-            let intruders = if is_watch {
-                vec![]
-            } else {
-                intruders(request.uri().path())
-            };
+            let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+            let intruders = if is_watch { vec![] } else { intruders(request.uri().path()) };
             let response = inner.send(request).await?;
             corrupt(intruders, response).await
         }
@@ -73,16 +66,10 @@ async fn malformed_objects_stop_nobody_else() {
     world.start_scheduler(corrupting_client(world.client.clone()));
     world.wait_running(2).await;
     let message = world.wait_event("bad-quantity", "NotUnderstood").await;
-    assert!(
-        message.starts_with("spec.containers[0].resources.requests.cpu: \"lots\""),
-        "{message}"
-    );
+    assert!(message.starts_with("spec.containers[0].resources.requests.cpu: \"lots\""), "{message}");
     let message = world.wait_event("bad-shape", "NotUnderstood").await;
     assert_eq!(message, "spec.containers: want a list, found 5");
     let message = world.wait_event("bad-group", "NotUnderstood").await;
-    assert!(
-        message.starts_with("spec.schedulingPolicy.gang.minCount: want a whole number"),
-        "{message}"
-    );
+    assert!(message.starts_with("spec.schedulingPolicy.gang.minCount: want a whole number"), "{message}");
     world.end().await;
 }

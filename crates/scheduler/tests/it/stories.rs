@@ -13,10 +13,7 @@ async fn a_gang_of_four_runs() {
     let condition = world.wait_condition("g", "True").await;
     assert_eq!(condition["reason"], "Scheduled");
     assert_eq!(condition["observedGeneration"], 1);
-    assert_eq!(
-        world.wait_event("g", "Scheduled").await,
-        "4 members placed on 2 nodes"
-    );
+    assert_eq!(world.wait_event("g", "Scheduled").await, "4 members placed on 2 nodes");
     let node = world.node_of("g-0").await.expect("it is bound");
     let message = world.wait_event("g-0", "Scheduled").await;
     assert_eq!(message, format!("Assigned default/g-0 to node {node}"));
@@ -76,10 +73,7 @@ async fn late_members_join_and_a_late_group_is_waited_for() {
     assert!(message.contains("waiting for pod group"), "{message}");
     world.gang("g", 3).await;
     let condition = world.wait_condition("g", "False").await;
-    assert!(
-        condition["message"].as_str().unwrap().contains("2 are ready"),
-        "{condition}"
-    );
+    assert!(condition["message"].as_str().unwrap().contains("2 are ready"), "{condition}");
     assert_eq!(world.counts().await.0, 0);
     world.members("g", 2..3, "1").await;
     world.wait_running(3).await;

@@ -29,10 +29,7 @@ fn a_pod_group_reads_as_each_version_spells_it() {
     );
     assert_eq!(alpha["status"]["conditions"][0]["type"], "PodGroupScheduled");
     assert_eq!(alpha["status"]["conditions"][1]["type"], "DisruptionTarget");
-    assert_eq!(
-        to_hub(resource("PodGroup"), "v1alpha2", alpha).unwrap(),
-        group_hub()
-    );
+    assert_eq!(to_hub(resource("PodGroup"), "v1alpha2", alpha).unwrap(), group_hub());
 }
 
 #[test]
@@ -42,10 +39,7 @@ fn a_change_through_the_old_version_keeps_fields_that_it_does_not_have() {
     let hub = to_hub(resource("PodGroup"), "v1alpha2", alpha).unwrap();
     assert_eq!(hub["spec"]["preemptionPolicy"], "Never");
     assert_eq!(hub["spec"]["parentCompositePodGroupName"], "p");
-    assert!(
-        hub["metadata"].get("annotations").is_none(),
-        "the annotation is not stored"
-    );
+    assert!(hub["metadata"].get("annotations").is_none(), "the annotation is not stored");
 }
 
 #[test]
@@ -69,12 +63,7 @@ fn what_the_hub_cannot_express_is_refused_with_its_path() {
     let stash = json!({"metadata": {"annotations": {HUB_FIELDS: "no json"}}});
     let cases = [
         ("PodGroup", json!(3), 400, "the body must be an object"),
-        (
-            "PodGroup",
-            stash,
-            400,
-            "metadata.annotations[tutti.dev/v1beta1-fields] must be a JSON object",
-        ),
+        ("PodGroup", stash, 400, "metadata.annotations[tutti.dev/v1beta1-fields] must be a JSON object"),
         (
             "PodGroup",
             json!({"metadata": {"name": "g"}, "spec": {"disruptionMode": "All"}}),
@@ -116,11 +105,7 @@ fn what_the_hub_cannot_express_is_refused_with_its_path() {
     for (kind, body, code, text) in cases {
         let error = to_hub(resource(kind), "v1alpha2", body).unwrap_err();
         assert_eq!(error.code, code, "{error}");
-        assert!(
-            error.message.contains(text),
-            "wanted {text:?} in {:?}",
-            error.message
-        );
+        assert!(error.message.contains(text), "wanted {text:?} in {:?}", error.message);
     }
 }
 
@@ -150,14 +135,8 @@ fn findings_are_told_in_the_words_of_the_version_that_was_written() {
     };
     let cases = [
         ("spec.workloadRef", "spec.podGroupTemplateRef.workload"),
-        (
-            "spec.workloadRef.workloadName",
-            "spec.podGroupTemplateRef.workload.workloadName",
-        ),
-        (
-            "spec.workloadRef.templateName",
-            "spec.podGroupTemplateRef.workload.podGroupTemplateName",
-        ),
+        ("spec.workloadRef.workloadName", "spec.podGroupTemplateRef.workload.workloadName"),
+        ("spec.workloadRef.templateName", "spec.podGroupTemplateRef.workload.podGroupTemplateName"),
         ("spec.workloadReference", "spec.workloadReference"),
         ("spec.priority", "spec.priority"),
     ];
@@ -175,13 +154,7 @@ fn maybe(
 }
 
 fn object(fields: Vec<Option<(&'static str, Value)>>) -> Value {
-    Value::Object(
-        fields
-            .into_iter()
-            .flatten()
-            .map(|(k, v)| (k.to_owned(), v))
-            .collect::<Map<_, _>>(),
-    )
+    Value::Object(fields.into_iter().flatten().map(|(k, v)| (k.to_owned(), v)).collect::<Map<_, _>>())
 }
 
 fn name() -> impl Strategy<Value = Value> {
@@ -189,21 +162,14 @@ fn name() -> impl Strategy<Value = Value> {
 }
 
 fn hub_group() -> impl Strategy<Value = Value> {
-    let condition = prop_oneof![
-        Just("PodGroupScheduled"),
-        Just("PodGroupInitiallyScheduled"),
-        Just("Other")
-    ]
-    .prop_map(|t| json!({"type": t, "status": "True"}));
+    let condition = prop_oneof![Just("PodGroupScheduled"), Just("PodGroupInitiallyScheduled"), Just("Other")]
+        .prop_map(|t| json!({"type": t, "status": "True"}));
     let spec = (
         maybe(
             "workloadRef",
             (name(), name()).prop_map(|(w, t)| json!({"workloadName": w, "templateName": t})),
         ),
-        maybe(
-            "disruptionMode",
-            prop_oneof![Just(json!({"single": {}})), Just(json!({"all": {}}))],
-        ),
+        maybe("disruptionMode", prop_oneof![Just(json!({"single": {}})), Just(json!({"all": {}}))]),
         maybe("preemptionPolicy", name()),
         maybe("parentCompositePodGroupName", name()),
         maybe("priority", any::<i32>().prop_map(Value::from)),
@@ -224,18 +190,13 @@ fn hub_group() -> impl Strategy<Value = Value> {
 
 fn hub_workload() -> impl Strategy<Value = Value> {
     let template = (
-        maybe(
-            "disruptionMode",
-            prop_oneof![Just(json!({"single": {}})), Just(json!({"all": {}}))],
-        ),
+        maybe("disruptionMode", prop_oneof![Just(json!({"single": {}})), Just(json!({"all": {}}))]),
         maybe("preemptionPolicy", name()),
         maybe("priorityClassName", name()),
     )
         .prop_map(|(a, b, c)| object(vec![a, b, c]));
-    let composites = maybe(
-        "compositePodGroupTemplates",
-        name().prop_map(|n| json!([{"name": n, "x": {"y": []}}])),
-    );
+    let composites =
+        maybe("compositePodGroupTemplates", name().prop_map(|n| json!([{"name": n, "x": {"y": []}}])));
     (proptest::collection::vec(template, 0..4), composites).prop_map(|(mut templates, composites)| {
         for (index, template) in templates.iter_mut().enumerate() {
             template["name"] = json!(format!("t{index}"));

@@ -54,16 +54,8 @@ fn each_rule_of_a_pod_group_is_named() {
                 json!("W"),
                 "spec.workloadRef.workloadName: Invalid value: \"W\"",
             ),
-            (
-                "/spec/workloadRef/templateName",
-                json!(""),
-                "spec.workloadRef.templateName: Required value",
-            ),
-            (
-                "/spec/workloadRef/templateName",
-                json!("a.b"),
-                "spec.workloadRef.templateName: Invalid value",
-            ),
+            ("/spec/workloadRef/templateName", json!(""), "spec.workloadRef.templateName: Required value"),
+            ("/spec/workloadRef/templateName", json!("a.b"), "spec.workloadRef.templateName: Invalid value"),
             ("/spec/parentCompositePodGroupName", json!("p"), ""),
             (
                 "/spec/parentCompositePodGroupName",
@@ -86,11 +78,7 @@ fn each_rule_of_a_pod_group_is_named() {
                 json!(0),
                 "spec.schedulingPolicy.gang.minCount: Invalid value: 0: must be greater than or equal to 1",
             ),
-            (
-                "/spec/schedulingPolicy/gang",
-                json!({}),
-                "spec.schedulingPolicy.gang.minCount: Required value",
-            ),
+            ("/spec/schedulingPolicy/gang", json!({}), "spec.schedulingPolicy.gang.minCount: Required value"),
             (
                 "/spec/schedulingConstraints/topology",
                 json!([{"key": "a"}, {"key": "b"}]),
@@ -116,21 +104,9 @@ fn each_rule_of_a_pod_group_is_named() {
                 json!("t"),
                 "spec.resourceClaims[0]: Invalid value",
             ),
-            (
-                "/spec/disruptionMode",
-                json!({}),
-                "spec.disruptionMode: Required value",
-            ),
-            (
-                "/spec/disruptionMode",
-                json!({"single": {}, "all": {}}),
-                "spec.disruptionMode: Invalid value",
-            ),
-            (
-                "/spec/priorityClassName",
-                json!("_"),
-                "spec.priorityClassName: Invalid value",
-            ),
+            ("/spec/disruptionMode", json!({}), "spec.disruptionMode: Required value"),
+            ("/spec/disruptionMode", json!({"single": {}, "all": {}}), "spec.disruptionMode: Invalid value"),
+            ("/spec/priorityClassName", json!("_"), "spec.priorityClassName: Invalid value"),
             (
                 "/spec/priority",
                 json!(1_000_000_001),
@@ -150,10 +126,7 @@ fn a_group_with_a_parent_needs_its_workload() {
     let mut object = with(&group(), "/spec/parentCompositePodGroupName", json!("p"));
     object["spec"].as_object_mut().unwrap().remove("workloadRef");
     let found = lines(validate_create(resource("PodGroup"), &object));
-    assert!(
-        found.len() == 1 && found[0].starts_with("spec.workloadRef: Required value"),
-        "{found:?}"
-    );
+    assert!(found.len() == 1 && found[0].starts_with("spec.workloadRef: Required value"), "{found:?}");
 }
 
 #[test]
@@ -164,51 +137,19 @@ fn of_a_pod_group_only_the_size_of_the_gang_may_change() {
         &old,
         vec![
             ("/spec/schedulingPolicy/gang/minCount", json!(3), ""),
-            (
-                "/spec/schedulingPolicy",
-                json!({"basic": {}}),
-                "spec.schedulingPolicy: Invalid value",
-            ),
-            (
-                "/spec/workloadRef/workloadName",
-                json!("v"),
-                "spec.workloadRef: Invalid value",
-            ),
+            ("/spec/schedulingPolicy", json!({"basic": {}}), "spec.schedulingPolicy: Invalid value"),
+            ("/spec/workloadRef/workloadName", json!("v"), "spec.workloadRef: Invalid value"),
             (
                 "/spec/schedulingConstraints",
                 json!(null),
                 "spec.schedulingConstraints: Invalid value: null: field is imm",
             ),
-            (
-                "/spec/resourceClaims",
-                json!([]),
-                "spec.resourceClaims: Invalid value",
-            ),
-            (
-                "/spec/disruptionMode",
-                json!({"all": {}}),
-                "spec.disruptionMode: Invalid value",
-            ),
-            (
-                "/spec/priorityClassName",
-                json!("low"),
-                "spec.priorityClassName: Invalid value",
-            ),
-            (
-                "/spec/priority",
-                json!(1),
-                "spec.priority: Invalid value: 1: field is immutable",
-            ),
-            (
-                "/spec/preemptionPolicy",
-                json!("Never"),
-                "spec.preemptionPolicy: Invalid value",
-            ),
-            (
-                "/metadata/name",
-                json!("h"),
-                "metadata.name: Invalid value: \"h\": field is immutable",
-            ),
+            ("/spec/resourceClaims", json!([]), "spec.resourceClaims: Invalid value"),
+            ("/spec/disruptionMode", json!({"all": {}}), "spec.disruptionMode: Invalid value"),
+            ("/spec/priorityClassName", json!("low"), "spec.priorityClassName: Invalid value"),
+            ("/spec/priority", json!(1), "spec.priority: Invalid value: 1: field is immutable"),
+            ("/spec/preemptionPolicy", json!("Never"), "spec.preemptionPolicy: Invalid value"),
+            ("/metadata/name", json!("h"), "metadata.name: Invalid value: \"h\": field is immutable"),
         ],
     );
 }
@@ -225,26 +166,14 @@ fn conditions_and_claim_statuses_of_a_group_are_checked() {
         |new| validate_status(resource("PodGroup"), &group(), new),
         &base,
         vec![
-            (
-                "/status/conditions/0/type",
-                json!(""),
-                "status.conditions[0].type: Required value",
-            ),
+            ("/status/conditions/0/type", json!(""), "status.conditions[0].type: Required value"),
             (
                 "/status/conditions/0/status",
                 json!("Yes"),
                 "status.conditions[0].status: Unsupported value: \"Yes\": supported values: \"True\", \"False\"",
             ),
-            (
-                "/status/conditions/0/reason",
-                json!("a b"),
-                "status.conditions[0].reason: Invalid value",
-            ),
-            (
-                "/status/conditions/0/reason",
-                json!(null),
-                "status.conditions[0].reason: Required value",
-            ),
+            ("/status/conditions/0/reason", json!("a b"), "status.conditions[0].reason: Invalid value"),
+            ("/status/conditions/0/reason", json!(null), "status.conditions[0].reason: Required value"),
             (
                 "/status/conditions/0/lastTransitionTime",
                 json!(null),
@@ -282,11 +211,7 @@ fn each_rule_of_a_workload_is_named() {
         |object| validate_create(resource("Workload"), object),
         &workload(),
         vec![
-            (
-                "/spec",
-                json!({}),
-                "spec: Required value: must specify exactly one of: `podGroupTemplates`",
-            ),
+            ("/spec", json!({}), "spec: Required value: must specify exactly one of: `podGroupTemplates`"),
             ("/spec/podGroupTemplates", json!([]), "spec: Required value"),
             (
                 "/spec/compositePodGroupTemplates",
@@ -304,42 +229,22 @@ fn each_rule_of_a_workload_is_named() {
                 json!("a"),
                 "spec.podGroupTemplates[1].name: Duplicate value: \"a\"",
             ),
-            (
-                "/spec/podGroupTemplates/1/name",
-                json!("A"),
-                "spec.podGroupTemplates[1].name: Invalid value",
-            ),
+            ("/spec/podGroupTemplates/1/name", json!("A"), "spec.podGroupTemplates[1].name: Invalid value"),
             (
                 "/spec/podGroupTemplates/1/priority",
                 json!(0),
                 "spec: Invalid value: templates: `priority` and",
             ),
-            (
-                "/spec/podGroupTemplates/1/priorityClassName",
-                json!("x"),
-                "spec: Invalid value",
-            ),
+            ("/spec/podGroupTemplates/1/priorityClassName", json!("x"), "spec: Invalid value"),
             (
                 "/spec/podGroupTemplates/0/schedulingPolicy",
                 json!(null),
                 "spec.podGroupTemplates[0].schedulingPolicy",
             ),
             ("/spec/controllerRef/apiGroup", json!(""), ""),
-            (
-                "/spec/controllerRef/apiGroup",
-                json!("B"),
-                "spec.controllerRef.apiGroup: Invalid value",
-            ),
-            (
-                "/spec/controllerRef/kind",
-                json!("a/b"),
-                "spec.controllerRef.kind: Invalid value",
-            ),
-            (
-                "/spec/controllerRef/name",
-                json!(""),
-                "spec.controllerRef.name: Required value",
-            ),
+            ("/spec/controllerRef/apiGroup", json!("B"), "spec.controllerRef.apiGroup: Invalid value"),
+            ("/spec/controllerRef/kind", json!("a/b"), "spec.controllerRef.kind: Invalid value"),
+            ("/spec/controllerRef/name", json!(""), "spec.controllerRef.name: Required value"),
         ],
     );
 }
@@ -347,39 +252,18 @@ fn each_rule_of_a_workload_is_named() {
 #[test]
 fn a_tree_of_groups_has_at_most_four_levels_and_no_barren_branch() {
     for levels in 1..=3 {
-        assert_eq!(
-            lines(validate_create(resource("Workload"), &nested(levels))),
-            [""; 0],
-            "{levels} levels"
-        );
+        assert_eq!(lines(validate_create(resource("Workload"), &nested(levels))), [""; 0], "{levels} levels");
     }
     for levels in [4, 5, 60] {
         let found = lines(validate_create(resource("Workload"), &nested(levels)));
-        assert!(
-            found.len() == 1 && found[0].contains("at most 4 levels"),
-            "{levels} levels: {found:?}"
-        );
+        assert!(found.len() == 1 && found[0].contains("at most 4 levels"), "{levels} levels: {found:?}");
     }
-    let barren = with(
-        &nested(1),
-        "/spec/compositePodGroupTemplates/0/podGroupTemplates",
-        json!([]),
-    );
+    let barren = with(&nested(1), "/spec/compositePodGroupTemplates/0/podGroupTemplates", json!([]));
     let found = lines(validate_create(resource("Workload"), &barren));
-    assert!(
-        found[0].starts_with("spec.compositePodGroupTemplates[0]: Required value"),
-        "{found:?}"
-    );
-    let twice = with(
-        &nested(1),
-        "/spec/compositePodGroupTemplates/0/podGroupTemplates/0/name",
-        json!("c0"),
-    );
+    assert!(found[0].starts_with("spec.compositePodGroupTemplates[0]: Required value"), "{found:?}");
+    let twice = with(&nested(1), "/spec/compositePodGroupTemplates/0/podGroupTemplates/0/name", json!("c0"));
     let found = lines(validate_create(resource("Workload"), &twice));
-    assert!(
-        found.len() == 1 && found[0].contains("Duplicate value: \"c0\""),
-        "{found:?}"
-    );
+    assert!(found.len() == 1 && found[0].contains("Duplicate value: \"c0\""), "{found:?}");
 }
 
 #[test]
@@ -390,11 +274,7 @@ fn of_a_workload_only_the_sizes_of_gangs_may_change() {
         |new| validate_update(resource("Workload"), &old, new),
         &old,
         vec![
-            (
-                "/spec/podGroupTemplates/0/schedulingPolicy/gang/minCount",
-                json!(5),
-                "",
-            ),
+            ("/spec/podGroupTemplates/0/schedulingPolicy/gang/minCount", json!(5), ""),
             (
                 "/spec/podGroupTemplates/0/schedulingPolicy",
                 json!({"basic": {}}),
@@ -410,11 +290,7 @@ fn of_a_workload_only_the_sizes_of_gangs_may_change() {
                 json!({"all": {}}),
                 "spec.podGroupTemplates[0].disruptionMode",
             ),
-            (
-                "/spec/controllerRef/name",
-                json!("k"),
-                "spec.controllerRef: Invalid value",
-            ),
+            ("/spec/controllerRef/name", json!("k"), "spec.controllerRef: Invalid value"),
         ],
     );
 }

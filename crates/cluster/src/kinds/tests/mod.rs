@@ -13,10 +13,7 @@ fn resource(kind: &str) -> &'static Resource {
 }
 
 fn lines(causes: Vec<Cause>) -> Vec<String> {
-    causes
-        .into_iter()
-        .map(|c| format!("{}: {}", c.field, c.message))
-        .collect()
+    causes.into_iter().map(|c| format!("{}: {}", c.field, c.message)).collect()
 }
 
 /// `base` with the value at a JSON pointer replaced; its parent must exist.
@@ -40,11 +37,8 @@ fn check_each(find: impl Fn(&Value) -> Vec<Cause>, base: &Value, cases: Vec<(&st
     for (pointer, value, want) in cases {
         let object = with(base, pointer, value);
         let found = lines(find(&object));
-        let right = if want.is_empty() {
-            found.is_empty()
-        } else {
-            found.len() == 1 && found[0].starts_with(want)
-        };
+        let right =
+            if want.is_empty() { found.is_empty() } else { found.len() == 1 && found[0].starts_with(want) };
         assert!(right, "{pointer} of {object}\nwanted {want:?}\nfound  {found:#?}");
     }
 }

@@ -36,26 +36,10 @@ fn each_rule_of_a_pods_containers_is_named() {
         &pod(),
         vec![
             ("/spec/containers", json!([]), "spec.containers: Required value"),
-            (
-                "/spec/containers/0/name",
-                json!("C"),
-                "spec.containers[0].name: Invalid value: \"C\"",
-            ),
-            (
-                "/spec/containers/0/name",
-                json!("i"),
-                "spec.containers[0].name: Duplicate value: \"i\"",
-            ),
-            (
-                "/spec/containers/0/image",
-                json!(""),
-                "spec.containers[0].image: Required value",
-            ),
-            (
-                "/spec/containers/0/image",
-                json!(" i"),
-                "spec.containers[0].image: Invalid value",
-            ),
+            ("/spec/containers/0/name", json!("C"), "spec.containers[0].name: Invalid value: \"C\""),
+            ("/spec/containers/0/name", json!("i"), "spec.containers[0].name: Duplicate value: \"i\""),
+            ("/spec/containers/0/image", json!(""), "spec.containers[0].image: Required value"),
+            ("/spec/containers/0/image", json!(" i"), "spec.containers[0].image: Invalid value"),
             (
                 "/spec/containers/0/imagePullPolicy",
                 json!("Maybe"),
@@ -122,11 +106,7 @@ fn devices_are_whole_and_not_overcommitted() {
     for (request, limit, want) in [
         (json!("1"), json!("1"), None),
         (json!("500m"), json!("500m"), Some("must be an integer")),
-        (
-            json!("1"),
-            json!("2"),
-            Some("must be equal to example.com/gpu limit of 2"),
-        ),
+        (json!("1"), json!("2"), Some("must be equal to example.com/gpu limit of 2")),
     ] {
         let mut object = pod();
         object["spec"]["containers"][0]["resources"] =
@@ -134,10 +114,7 @@ fn devices_are_whole_and_not_overcommitted() {
         let found = lines(validate_create(resource("Pod"), &object));
         match want {
             None => assert_eq!(found, [""; 0]),
-            Some(want) => assert!(
-                found.iter().all(|f| f.contains(want)) && !found.is_empty(),
-                "{found:?}"
-            ),
+            Some(want) => assert!(found.iter().all(|f| f.contains(want)) && !found.is_empty(), "{found:?}"),
         }
     }
 }
@@ -151,10 +128,7 @@ fn two_containers_cannot_have_the_same_port_of_the_host() {
     };
     object["spec"]["containers"] = json!([container("a"), container("b")]);
     let found = lines(validate_create(resource("Pod"), &object));
-    assert_eq!(
-        found,
-        ["spec.containers[1].ports[0].hostPort: Duplicate value: 80"]
-    );
+    assert_eq!(found, ["spec.containers[1].ports[0].hostPort: Duplicate value: 80"]);
 }
 
 #[test]
@@ -169,33 +143,17 @@ fn each_rule_of_a_pods_placement_is_named() {
         |object| validate_create(resource("Pod"), object),
         &pod(),
         vec![
-            (
-                "/spec/nodeSelector",
-                json!({"a b": "c"}),
-                "spec.nodeSelector: Invalid value: \"a b\"",
-            ),
+            ("/spec/nodeSelector", json!({"a b": "c"}), "spec.nodeSelector: Invalid value: \"a b\""),
             ("/spec/tolerations/0", json!({"operator": "Exists"}), ""),
-            (
-                "/spec/tolerations/0",
-                json!({}),
-                "spec.tolerations[0].operator: Invalid value",
-            ),
+            ("/spec/tolerations/0", json!({}), "spec.tolerations[0].operator: Invalid value"),
             ("/spec/tolerations/0", json!({"key": "a", "value": "b"}), ""),
             (
                 "/spec/tolerations/0/operator",
                 json!("Has"),
                 "spec.tolerations[0].operator: Unsupported value: \"Has\"",
             ),
-            (
-                "/spec/tolerations/0/value",
-                json!("x"),
-                "spec.tolerations[0].value: Invalid value",
-            ),
-            (
-                "/spec/tolerations/0/effect",
-                json!("NoSchedule"),
-                "spec.tolerations[0].effect: Invalid value",
-            ),
+            ("/spec/tolerations/0/value", json!("x"), "spec.tolerations[0].value: Invalid value"),
+            ("/spec/tolerations/0/effect", json!("NoSchedule"), "spec.tolerations[0].effect: Invalid value"),
             (
                 TERM,
                 json!([]),
@@ -209,16 +167,8 @@ fn each_rule_of_a_pods_placement_is_named() {
             (&operator, json!("Exists"), "spec.affinity"),
             (&operator, json!("Gt"), "spec.affinity"),
             (&values, json!([]), "spec.affinity"),
-            (
-                &fields,
-                json!([{"key": "metadata.name", "operator": "In", "values": ["n1"]}]),
-                "",
-            ),
-            (
-                &fields,
-                json!([{"key": "spec.x", "operator": "In", "values": ["n1"]}]),
-                "spec.affinity",
-            ),
+            (&fields, json!([{"key": "metadata.name", "operator": "In", "values": ["n1"]}]), ""),
+            (&fields, json!([{"key": "spec.x", "operator": "In", "values": ["n1"]}]), "spec.affinity"),
             (
                 "/spec/affinity/podAffinity",
                 json!({"preferredDuringSchedulingIgnoredDuringExecution": weighted}),
@@ -254,21 +204,13 @@ fn each_other_rule_of_a_pod_is_named() {
         |object| validate_create(resource("Pod"), object),
         &pod(),
         vec![
-            (
-                "/spec/schedulingGroup",
-                json!({}),
-                "spec.schedulingGroup.podGroupName: Required value",
-            ),
+            ("/spec/schedulingGroup", json!({}), "spec.schedulingGroup.podGroupName: Required value"),
             (
                 "/spec/schedulingGroup/podGroupName",
                 json!("G"),
                 "spec.schedulingGroup.podGroupName: Invalid value: \"G\"",
             ),
-            (
-                "/spec/evictionResponders",
-                json!([{"name": "x"}]),
-                "spec.schedulingGroup: Forbidden",
-            ),
+            ("/spec/evictionResponders", json!([{"name": "x"}]), "spec.schedulingGroup: Forbidden"),
             (
                 "/spec/schedulingGates",
                 json!([{"name": "a"}, {"name": "a"}]),
@@ -286,11 +228,7 @@ fn each_other_rule_of_a_pod_is_named() {
                  \"OnFailure\"",
             ),
             ("/spec/dnsPolicy", json!("x"), "spec.dnsPolicy: Unsupported value"),
-            (
-                "/spec/activeDeadlineSeconds",
-                json!(0),
-                "spec.activeDeadlineSeconds: Invalid value: 0",
-            ),
+            ("/spec/activeDeadlineSeconds", json!(0), "spec.activeDeadlineSeconds: Invalid value: 0"),
             ("/spec/priority", json!(2_000_000_000), ""),
         ],
     );
@@ -323,21 +261,9 @@ fn a_pod_can_hardly_be_changed() {
                 "spec.schedulingGates: Forbidden: only deletion is allowed",
             ),
             ("/spec/activeDeadlineSeconds", json!(9), ""),
-            (
-                "/spec/activeDeadlineSeconds",
-                json!(11),
-                "spec.activeDeadlineSeconds: Invalid value: 11",
-            ),
-            (
-                "/spec/activeDeadlineSeconds",
-                json!(null),
-                "spec.activeDeadlineSeconds: Invalid value",
-            ),
-            (
-                "/spec/tolerations",
-                json!([{"operator": "Exists"}, toleration]),
-                "",
-            ),
+            ("/spec/activeDeadlineSeconds", json!(11), "spec.activeDeadlineSeconds: Invalid value: 11"),
+            ("/spec/activeDeadlineSeconds", json!(null), "spec.activeDeadlineSeconds: Invalid value"),
+            ("/spec/tolerations", json!([{"operator": "Exists"}, toleration]), ""),
             ("/spec/tolerations/0/tolerationSeconds", json!(30), ""),
             ("/spec/tolerations", json!([]), "spec.tolerations: Forbidden"),
         ],
@@ -349,11 +275,7 @@ fn a_negative_grace_period_can_only_be_repaired() {
     let old = with(&pod(), "/spec/terminationGracePeriodSeconds", json!(-5));
     for (seconds, allowed) in [(1, true), (2, false)] {
         let new = with(&old, "/spec/terminationGracePeriodSeconds", json!(seconds));
-        assert_eq!(
-            validate_update(resource("Pod"), &old, &new).is_empty(),
-            allowed,
-            "{seconds}"
-        );
+        assert_eq!(validate_update(resource("Pod"), &old, &new).is_empty(), allowed, "{seconds}");
     }
 }
 
@@ -369,16 +291,8 @@ fn a_gated_pod_may_become_more_demanding_but_not_less() {
         vec![
             ("/spec/schedulingGates", json!([]), ""),
             ("/spec/nodeSelector/zone", json!("a"), ""),
-            (
-                "/spec/nodeSelector/disk",
-                json!("hdd"),
-                "spec.nodeSelector: Invalid value",
-            ),
-            (
-                "/spec/nodeSelector",
-                json!({}),
-                "spec.nodeSelector: Invalid value",
-            ),
+            ("/spec/nodeSelector/disk", json!("hdd"), "spec.nodeSelector: Invalid value"),
+            ("/spec/nodeSelector", json!({}), "spec.nodeSelector: Invalid value"),
             (&expressions, json!([first, in_zone]), ""),
             (&expressions, json!([in_zone]), "spec.affinity.nodeAffinity"),
             (
@@ -403,22 +317,14 @@ fn the_quality_of_service_of_a_pod_is_fixed_and_conditions_are_unique() {
         |new| validate_status(resource("Pod"), &old, new),
         &old,
         vec![
-            (
-                "/status/qosClass",
-                json!("Guaranteed"),
-                "status.qosClass: Invalid value",
-            ),
+            ("/status/qosClass", json!("Guaranteed"), "status.qosClass: Invalid value"),
             ("/status/conditions", json!([scheduled]), ""),
             (
                 "/status/conditions",
                 json!([scheduled, scheduled]),
                 "status.conditions[1].type: Duplicate value",
             ),
-            (
-                "/status/nominatedNodeName",
-                json!("N"),
-                "status.nominatedNodeName: Invalid value",
-            ),
+            ("/status/nominatedNodeName", json!("N"), "status.nominatedNodeName: Invalid value"),
         ],
     );
 }

@@ -15,19 +15,10 @@ fn an_admitted_pod_runs_after_the_start_delay_with_a_full_status() {
     assert_eq!(status["podIP"], "10.128.0.1");
     assert_eq!(status["podIPs"], json!([{"ip": "10.128.0.1"}]));
     assert_eq!(status["startTime"], "2026-11-15T12:00:00Z");
-    for kind in [
-        "PodReadyToStartContainers",
-        "Initialized",
-        "Ready",
-        "ContainersReady",
-        "PodScheduled",
-    ] {
+    for kind in ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"] {
         assert_eq!(condition(pod, kind)["status"], "True", "{kind}");
     }
-    assert_eq!(
-        condition(pod, "PodScheduled")["lastTransitionTime"],
-        "2026-11-15T11:00:00Z"
-    );
+    assert_eq!(condition(pod, "PodScheduled")["lastTransitionTime"], "2026-11-15T11:00:00Z");
     assert_eq!(condition(pod, "example.com/foreign")["status"], "Maybe");
     let container = &status["containerStatuses"][0];
     assert_eq!(container["name"], "main");
@@ -42,36 +33,18 @@ fn pods_that_do_not_fit_fail_with_the_resource_that_is_short() {
     for (first, second, reason) in [
         (json!({"cpu": "3"}), json!({"cpu": "1001m"}), "OutOfcpu"),
         (json!({"memory": "8Gi"}), json!({"memory": "1"}), "OutOfmemory"),
-        (
-            json!({"nvidia.com/gpu": "1"}),
-            json!({"nvidia.com/gpu": "2"}),
-            "OutOfnvidia.com/gpu",
-        ),
-        (
-            json!({}),
-            json!({"example.com/unknown": "1"}),
-            "OutOfexample.com/unknown",
-        ),
-        (
-            json!({"cpu": "4", "memory": "8Gi"}),
-            json!({"cpu": "1", "memory": "1"}),
-            "OutOfcpu",
-        ),
+        (json!({"nvidia.com/gpu": "1"}), json!({"nvidia.com/gpu": "2"}), "OutOfnvidia.com/gpu"),
+        (json!({}), json!({"example.com/unknown": "1"}), "OutOfexample.com/unknown"),
+        (json!({"cpu": "4", "memory": "8Gi"}), json!({"cpu": "1", "memory": "1"}), "OutOfcpu"),
     ] {
         let mut world = world_with_node(&capacity);
         world.store_and_settle(mk_pod("first", "n", &first));
         world.store_and_settle(mk_pod("second", "n", &second));
         world.pass_and_settle(500);
-        assert_eq!(
-            (world.phase("first"), world.phase("second")),
-            ("Running".into(), "Failed".into())
-        );
+        assert_eq!((world.phase("first"), world.phase("second")), ("Running".into(), "Failed".into()));
         let status = &world.get("Pod/default/second").unwrap()["status"];
         assert_eq!(status["reason"], reason);
-        assert!(
-            status["message"].as_str().unwrap().contains("requested"),
-            "{status}"
-        );
+        assert!(status["message"].as_str().unwrap().contains("requested"), "{status}");
     }
 }
 
@@ -82,14 +55,8 @@ fn the_pod_count_is_a_resource() {
         world.store_and_settle(mk_pod(name, "n", &json!({})));
     }
     world.pass_and_settle(500);
-    assert_eq!(
-        [world.phase("a"), world.phase("b"), world.phase("c")],
-        ["Running", "Running", "Failed"]
-    );
-    assert_eq!(
-        world.get("Pod/default/c").unwrap()["status"]["reason"],
-        "OutOfpods"
-    );
+    assert_eq!([world.phase("a"), world.phase("b"), world.phase("c")], ["Running", "Running", "Failed"]);
+    assert_eq!(world.get("Pod/default/c").unwrap()["status"]["reason"], "OutOfpods");
 }
 
 #[test]
@@ -156,18 +123,10 @@ fn objects_of_any_shape_are_read_without_panic() {
         json_patch::merge(&mut object, &broken);
         let mut world = world_with_node(&json!({"cpu": "4"}));
         let pod = PodView::read(&dynamic(&object)).unwrap();
-        world.step(Input::PodSeen(PodView {
-            node: Some("n".to_owned()),
-            ..pod
-        }));
+        world.step(Input::PodSeen(PodView { node: Some("n".to_owned()), ..pod }));
         world.pass(1000);
         world.step(Input::NodeSeen(NodeView::read(&dynamic(&object)).unwrap()));
     }
-    assert!(
-        PodView::read(&dynamic(
-            &json!({"metadata": {"name": "x", "namespace": "default"}})
-        ))
-        .is_err()
-    );
+    assert!(PodView::read(&dynamic(&json!({"metadata": {"name": "x", "namespace": "default"}}))).is_err());
     assert!(NodeView::read(&dynamic(&json!({"metadata": {}}))).is_err());
 }

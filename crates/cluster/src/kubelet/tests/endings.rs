@@ -6,18 +6,8 @@ use super::*;
 fn a_pod_with_run_seconds_ends_with_its_exit_code() {
     for (annotations, phase, code, reason) in [
         (vec![(RUN_SECONDS, "3")], "Succeeded", 0, "Completed"),
-        (
-            vec![(RUN_SECONDS, "3"), (EXIT_CODE, "0")],
-            "Succeeded",
-            0,
-            "Completed",
-        ),
-        (
-            vec![(RUN_SECONDS, "3"), (EXIT_CODE, "137")],
-            "Failed",
-            137,
-            "Error",
-        ),
+        (vec![(RUN_SECONDS, "3"), (EXIT_CODE, "0")], "Succeeded", 0, "Completed"),
+        (vec![(RUN_SECONDS, "3"), (EXIT_CODE, "137")], "Failed", 137, "Error"),
     ] {
         let mut world = world_with_node(&json!({"cpu": "4"}));
         world.store_and_settle(annotated(mk_pod("p", "n", &json!({"cpu": "1"})), &annotations));
@@ -104,11 +94,7 @@ fn a_new_pod_of_the_same_name_is_another_pod() {
     let mut second = mk_pod("p", "n", &json!({"cpu": "1"}));
     second["metadata"]["uid"] = json!("another");
     world.store_and_settle(second);
-    assert_eq!(
-        world.step(Input::PodGone(pod_ref("p"))),
-        [],
-        "late news of the first one"
-    );
+    assert_eq!(world.step(Input::PodGone(pod_ref("p"))), [], "late news of the first one");
     world.pass_and_settle(500);
     assert_eq!(world.phase("p"), "Running");
 }

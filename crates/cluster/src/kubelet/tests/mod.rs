@@ -85,13 +85,7 @@ impl World {
 
     /// Everything is listed anew, as after a lost watch.
     fn relist(&mut self) -> Vec<Effect> {
-        let of = |kind: &str| {
-            self.objects
-                .iter()
-                .filter(|o| o["kind"] == kind)
-                .cloned()
-                .collect::<Vec<_>>()
-        };
+        let of = |kind: &str| self.objects.iter().filter(|o| o["kind"] == kind).cloned().collect::<Vec<_>>();
         let (nodes, pods) = (of("Node"), of("Pod"));
         let mut effects = self.step(Input::NodesListed(nodes.iter().map(node_view).collect()));
         effects.extend(self.step(Input::PodsListed(pods.iter().map(pod_view).collect())));
@@ -127,18 +121,13 @@ impl World {
             }
             Effect::DeletePod { pod } => {
                 let wanted = format!("Pod/{}/{}", pod.namespace, pod.name);
-                self.objects
-                    .retain(|o| id(o) != wanted || o["metadata"]["uid"] != pod.uid.as_str());
+                self.objects.retain(|o| id(o) != wanted || o["metadata"]["uid"] != pod.uid.as_str());
                 more.extend(self.step(Input::PodGone(pod.clone())));
                 Outcome::Done
             }
             Effect::Warn { .. } => Outcome::Done,
         };
-        let outcome = if fault.is_some() {
-            Outcome::Failed("lost".to_owned())
-        } else {
-            outcome
-        };
+        let outcome = if fault.is_some() { Outcome::Failed("lost".to_owned()) } else { outcome };
         more.extend(self.step(Input::Answered(target, outcome)));
         more
     }
@@ -171,9 +160,7 @@ impl World {
 
     fn phase(&self, pod: &str) -> String {
         let object = self.get(&format!("Pod/default/{pod}"));
-        object.map_or("gone".to_owned(), |o| {
-            o["status"]["phase"].as_str().unwrap_or("Pending").to_owned()
-        })
+        object.map_or("gone".to_owned(), |o| o["status"]["phase"].as_str().unwrap_or("Pending").to_owned())
     }
 
     /// The process of the kubelets starts anew and knows nothing.
@@ -187,12 +174,7 @@ impl World {
 fn id(object: &Value) -> String {
     let metadata = &object["metadata"];
     let part = |field: &str| metadata[field].as_str().unwrap_or("").to_owned();
-    format!(
-        "{}/{}/{}",
-        object["kind"].as_str().unwrap(),
-        part("namespace"),
-        part("name")
-    )
+    format!("{}/{}/{}", object["kind"].as_str().unwrap(), part("namespace"), part("name"))
 }
 
 fn dynamic(object: &Value) -> DynamicObject {
@@ -233,11 +215,7 @@ fn annotated(mut pod: Value, annotations: &[(&str, &str)]) -> Value {
 }
 
 fn pod_ref(name: &str) -> PodRef {
-    PodRef {
-        namespace: "default".to_owned(),
-        name: name.to_owned(),
-        uid: format!("uid-{name}"),
-    }
+    PodRef { namespace: "default".to_owned(), name: name.to_owned(), uid: format!("uid-{name}") }
 }
 
 fn world_with_node(capacity: &Value) -> World {
@@ -248,8 +226,5 @@ fn world_with_node(capacity: &Value) -> World {
 
 fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
     let conditions = object["status"]["conditions"].as_array().unwrap();
-    conditions
-        .iter()
-        .find(|c| c["type"] == kind)
-        .unwrap_or(&Value::Null)
+    conditions.iter().find(|c| c["type"] == kind).unwrap_or(&Value::Null)
 }

@@ -56,10 +56,7 @@ fn a_node_that_somebody_made_unready_becomes_ready_again() {
     let mut node = world.get("Node//n").unwrap().clone();
     node["status"]["conditions"] = json!([{"type": "Ready", "status": "Unknown"}]);
     world.store_and_settle(node);
-    assert_eq!(
-        condition(world.get("Node//n").unwrap(), "Ready")["status"],
-        "True"
-    );
+    assert_eq!(condition(world.get("Node//n").unwrap(), "Ready")["status"], "True");
 }
 
 #[test]
@@ -82,11 +79,8 @@ fn every_node_gets_an_address_of_its_own() {
     for name in ["a", "b", "c"] {
         world.store_and_settle(mk_node(name, &json!({})));
     }
-    let mut seen: Vec<String> = world
-        .objects
-        .iter()
-        .map(|node| node["status"]["addresses"][0]["address"].to_string())
-        .collect();
+    let mut seen: Vec<String> =
+        world.objects.iter().map(|node| node["status"]["addresses"][0]["address"].to_string()).collect();
     seen.sort();
     seen.dedup();
     assert_eq!(seen.len(), 3);

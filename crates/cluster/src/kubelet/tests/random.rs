@@ -68,27 +68,17 @@ impl History {
             }
             Op::RemoveNode(node) => {
                 let name = format!("n{node}");
-                world
-                    .objects
-                    .retain(|object| id(object) != format!("Node//{name}"));
+                world.objects.retain(|object| id(object) != format!("Node//{name}"));
                 let effects = world.step(Input::NodeGone(name));
                 world.settle(effects);
             }
-            Op::AddPod {
-                pod,
-                node,
-                cpus,
-                run_seconds,
-            } => {
+            Op::AddPod { pod, node, cpus, run_seconds } => {
                 if world.get(&format!("Pod/default/p{pod}")).is_some() {
                     return;
                 }
                 self.born += 1;
-                let mut object = mk_pod(
-                    &format!("p{pod}"),
-                    &format!("n{node}"),
-                    &json!({"cpu": cpus.to_string()}),
-                );
+                let mut object =
+                    mk_pod(&format!("p{pod}"), &format!("n{node}"), &json!({"cpu": cpus.to_string()}));
                 object["metadata"]["uid"] = json!(format!("uid-{}", self.born));
                 if let Some(seconds) = run_seconds {
                     object = annotated(object, &[(RUN_SECONDS, &seconds.to_string())]);
@@ -122,24 +112,14 @@ impl History {
     /// The promise that holds at every moment.
     fn check_room(&self) {
         let mut used: BTreeMap<&str, u64> = BTreeMap::new();
-        for pod in self
-            .world
-            .objects
-            .iter()
-            .filter(|o| o["status"]["phase"] == "Running")
-        {
-            let asked = pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]
-                .as_str()
-                .unwrap();
+        for pod in self.world.objects.iter().filter(|o| o["status"]["phase"] == "Running") {
+            let asked = pod["spec"]["containers"][0]["resources"]["requests"]["cpu"].as_str().unwrap();
             *used.entry(pod["spec"]["nodeName"].as_str().unwrap()).or_default() +=
                 asked.parse::<u64>().unwrap();
         }
         for (node, cpus) in (0..NODES).map(|node| (format!("n{node}"), CPUS[node])) {
             let running = used.get(node.as_str()).copied().unwrap_or(0);
-            assert!(
-                running <= cpus,
-                "{node} has {cpus} CPUs and runs pods of {running}"
-            );
+            assert!(running <= cpus, "{node} has {cpus} CPUs and runs pods of {running}");
         }
     }
 
@@ -150,13 +130,8 @@ impl History {
             self.world.pass_and_settle(1_000);
             self.check_room();
         }
-        let nodes: Vec<String> = self
-            .world
-            .objects
-            .iter()
-            .map(id)
-            .filter(|id| id.starts_with("Node"))
-            .collect();
+        let nodes: Vec<String> =
+            self.world.objects.iter().map(id).filter(|id| id.starts_with("Node")).collect();
         for object in &self.world.objects {
             if object["kind"] == "Node" {
                 assert_eq!(condition(object, "Ready")["status"], "True");
@@ -164,19 +139,10 @@ impl History {
             }
             let node = format!("Node//{}", object["spec"]["nodeName"].as_str().unwrap());
             assert!(nodes.contains(&node), "a pod outlived its node: {object}");
-            assert!(
-                object["metadata"]["deletionTimestamp"].is_null(),
-                "a deleted pod stayed: {object}"
-            );
-            assert_ne!(
-                object["status"]["phase"], "Pending",
-                "a pod waits for ever: {object}"
-            );
+            assert!(object["metadata"]["deletionTimestamp"].is_null(), "a deleted pod stayed: {object}");
+            assert_ne!(object["status"]["phase"], "Pending", "a pod waits for ever: {object}");
             if object["status"]["phase"] == "Running" {
-                assert!(
-                    object["metadata"]["annotations"].is_null(),
-                    "a pod runs too long: {object}"
-                );
+                assert!(object["metadata"]["annotations"].is_null(), "a pod runs too long: {object}");
                 assert_eq!(condition(object, "example.com/foreign")["status"], "Maybe");
             }
         }

@@ -17,10 +17,7 @@ fn nothing_is_admitted_before_both_listings_are_in() {
     let effects = world.step(Input::PodsListed(vec![pod_view(&late), pod_view(&running)]));
     world.settle(effects);
     world.pass_and_settle(500);
-    assert_eq!(
-        world.get("Pod/default/late").unwrap()["status"]["reason"],
-        "OutOfcpu"
-    );
+    assert_eq!(world.get("Pod/default/late").unwrap()["status"]["reason"], "OutOfcpu");
 }
 
 #[test]
@@ -39,10 +36,7 @@ fn a_restart_changes_nothing_for_what_runs_and_time_goes_on() {
     world.pass_and_settle(4_000);
     assert_eq!(world.phase("short"), "Running");
     world.pass_and_settle(2_000);
-    assert_eq!(
-        (world.phase("short"), world.phase("long")),
-        ("Succeeded".into(), "Running".into())
-    );
+    assert_eq!((world.phase("short"), world.phase("long")), ("Succeeded".into(), "Running".into()));
     world.store_and_settle(mk_pod("fourth", "n", &json!({"cpu": "1"})));
     world.pass_and_settle(500);
     assert_eq!(world.phase("fourth"), "Running");
@@ -50,10 +44,7 @@ fn a_restart_changes_nothing_for_what_runs_and_time_goes_on() {
         .iter()
         .map(|name| &world.get(&format!("Pod/default/{name}")).unwrap()["status"]["podIP"])
         .collect();
-    assert_ne!(
-        addresses[0], addresses[1],
-        "addresses that were seen are not given out again"
-    );
+    assert_ne!(addresses[0], addresses[1], "addresses that were seen are not given out again");
 }
 
 #[test]
@@ -75,17 +66,11 @@ fn a_conflict_is_solved_with_the_newer_object_and_keeps_its_conditions() {
     world.store_and_settle(mk_pod("p", "n", &json!({"cpu": "1"})));
     let effects = world.pass(500);
     let mut pod = world.get("Pod/default/p").unwrap().clone();
-    pod["status"]["conditions"]
-        .as_array_mut()
-        .unwrap()
-        .push(json!({"type": "new", "status": "True"}));
+    pod["status"]["conditions"].as_array_mut().unwrap().push(json!({"type": "new", "status": "True"}));
     assert_eq!(world.store(pod), [], "one write at a time");
     world.settle(effects);
     assert_eq!(world.phase("p"), "Running");
-    assert_eq!(
-        condition(world.get("Pod/default/p").unwrap(), "new")["status"],
-        "True"
-    );
+    assert_eq!(condition(world.get("Pod/default/p").unwrap(), "new")["status"], "True");
 }
 
 #[test]

@@ -12,10 +12,7 @@ struct Dice(u64);
 
 impl Dice {
     fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % limit
     }
 }
@@ -23,10 +20,7 @@ impl Dice {
 /// Gangs whose bound members are fewer than their minimum.
 fn partial_gangs(sim: &Sim) -> Vec<String> {
     let bound = |group: &str| {
-        let members = sim
-            .pods
-            .values()
-            .filter(|pod| pod.group.as_ref().is_some_and(|g| &*g.name == group));
+        let members = sim.pods.values().filter(|pod| pod.group.as_ref().is_some_and(|g| &*g.name == group));
         members.filter(|pod| pod.node.is_some()).count()
     };
     let partial = sim.groups.values().filter(|group| {
@@ -89,11 +83,7 @@ fn story(seed: u64) {
     let mut written = sim.written.clone();
     written.sort();
     written.dedup_by_key(|bind| bind.split('@').next().map(str::to_owned));
-    assert_eq!(
-        written.len(),
-        sim.written.len(),
-        "seed {seed}: nothing is bound twice"
-    );
+    assert_eq!(written.len(), sim.written.len(), "seed {seed}: nothing is bound twice");
 }
 
 #[test]

@@ -28,30 +28,14 @@ fn a_waiting_gang_says_why_on_itself_and_on_its_members() {
     let condition = &sim.group_conditions[&key("g")];
     assert_eq!(condition.kind.as_ref(), "PodGroupInitiallyScheduled");
     assert_eq!(condition.status, ConditionStatus::False);
-    assert_eq!(
-        (condition.reason.as_ref(), condition.observed_generation),
-        ("Unschedulable", 1)
-    );
-    assert!(
-        condition.message.starts_with("6 of 8 members fit"),
-        "{}",
-        condition.message
-    );
-    assert_eq!(
-        events(&sim, "g"),
-        [("FailedScheduling", condition.message.as_ref())]
-    );
+    assert_eq!((condition.reason.as_ref(), condition.observed_generation), ("Unschedulable", 1));
+    assert!(condition.message.starts_with("6 of 8 members fit"), "{}", condition.message);
+    assert_eq!(events(&sim, "g"), [("FailedScheduling", condition.message.as_ref())]);
     assert_eq!(sim.pod_patches.len(), 8);
     for (pod, patch) in &sim.pod_patches {
-        assert_eq!(
-            (patch.kind.as_ref(), patch.reason.as_ref()),
-            ("PodScheduled", "Unschedulable")
-        );
+        assert_eq!((patch.kind.as_ref(), patch.reason.as_ref()), ("PodScheduled", "Unschedulable"));
         assert_eq!(*patch.message, format!("pod group g: {}", condition.message));
-        assert_eq!(
-            events(&sim, &pod.name),
-            [("FailedScheduling", patch.message.as_ref())]
-        );
+        assert_eq!(events(&sim, &pod.name), [("FailedScheduling", patch.message.as_ref())]);
     }
 }
 
@@ -62,20 +46,11 @@ fn a_placed_gang_says_so_once_and_for_good() {
     sim.node("b", 2);
     sim.run_for(1);
     let condition = sim.group_conditions[&key("g")].clone();
-    assert_eq!(
-        (condition.status, condition.reason.as_ref()),
-        (ConditionStatus::True, "Scheduled")
-    );
+    assert_eq!((condition.status, condition.reason.as_ref()), (ConditionStatus::True, "Scheduled"));
     assert!(condition.changed > before.changed, "the status has changed");
     assert_eq!(sim.group_patches.len(), 2);
-    assert_eq!(
-        events(&sim, "g").last(),
-        Some(&("Scheduled", "8 members placed on 2 nodes"))
-    );
-    assert_eq!(
-        events(&sim, "g-0").last().map(|(reason, _)| *reason),
-        Some("Scheduled")
-    );
+    assert_eq!(events(&sim, "g").last(), Some(&("Scheduled", "8 members placed on 2 nodes")));
+    assert_eq!(events(&sim, "g-0").last().map(|(reason, _)| *reason), Some("Scheduled"));
     // A member dies and its replacement finds no room: the group has started all the same.
     sim.delete_pod("g-0");
     sim.pod("intruder", None, 1);
@@ -119,13 +94,7 @@ fn what_is_known_already_is_not_written_again_after_a_restart() {
     assert!(sim.core.is_synced());
     assert_eq!(sim.group_patches.len(), 1);
     assert_eq!(sim.pod_patches.len(), patches);
-    assert_eq!(
-        sim.events
-            .iter()
-            .filter(|note| note.regarding.kind.as_ref() == "Pod")
-            .count(),
-        events - 1
-    );
+    assert_eq!(sim.events.iter().filter(|note| note.regarding.kind.as_ref() == "Pod").count(), events - 1);
 }
 
 #[test]
@@ -153,11 +122,7 @@ fn members_that_arrive_one_by_one_cause_few_writes() {
     }
     sim.run_for(5);
     assert_eq!(sim.bound(), 50);
-    assert_eq!(
-        sim.pod_patches.len(),
-        0,
-        "it was complete before anybody had to hear that it was not"
-    );
+    assert_eq!(sim.pod_patches.len(), 0, "it was complete before anybody had to hear that it was not");
     assert_eq!(sim.group_patches.len(), 1);
 }
 
@@ -174,11 +139,7 @@ fn a_large_waiting_gang_does_not_stand_before_bindings() {
     sim.gang_pods("small", 100, 1);
     sim.run();
     assert_eq!(sim.bound(), 100);
-    assert!(
-        sim.pod_patches.len() <= 100,
-        "{} in the first moment",
-        sim.pod_patches.len()
-    );
+    assert!(sim.pod_patches.len() <= 100, "{} in the first moment", sim.pod_patches.len());
     sim.run_for(30);
     assert_eq!(sim.pod_patches.len(), 2000, "everybody hears of it in the end");
 }
@@ -190,15 +151,9 @@ fn a_failed_binding_is_told_on_the_pod() {
     sim.pod("p", None, 1);
     sim.faults.insert("p".to_owned(), [Fault::Refuse].into());
     sim.run_for(0);
-    assert_eq!(
-        events(&sim, "p"),
-        [("FailedScheduling", "binding to node a failed: forbidden")]
-    );
+    assert_eq!(events(&sim, "p"), [("FailedScheduling", "binding to node a failed: forbidden")]);
     sim.run_for(30);
-    assert_eq!(
-        events(&sim, "p").last(),
-        Some(&("Scheduled", "Assigned default/p to node a"))
-    );
+    assert_eq!(events(&sim, "p").last(), Some(&("Scheduled", "Assigned default/p to node a")));
 }
 
 #[test]
@@ -214,11 +169,7 @@ fn a_pod_that_is_not_understood_is_told_so_once_and_stops_nobody() {
         sim.pod("good", None, 1);
         sim.step();
     }
-    let reports = sim
-        .facts
-        .iter()
-        .filter(|fact| matches!(fact, Fact::BadObject(_)))
-        .count();
+    let reports = sim.facts.iter().filter(|fact| matches!(fact, Fact::BadObject(_))).count();
     assert_eq!(reports, 1, "once per version");
     // Served one by one, so that the simulated patch does not replace the broken picture by a good one.
     sim.hold(ObjectKind::Pod);

@@ -56,9 +56,7 @@ pub(super) fn key(name: &str) -> ObjectKey {
 }
 
 fn cpu(amount: i64) -> ResourceList {
-    [(Resource::new("cpu"), amount * 1000), (Resource::new("pods"), 1)]
-        .into_iter()
-        .collect()
+    [(Resource::new("cpu"), amount * 1000), (Resource::new("pods"), 1)].into_iter().collect()
 }
 
 impl Sim {
@@ -100,11 +98,7 @@ impl Sim {
     pub(super) fn node(&mut self, name: &str, cpus: i64) {
         let mut allocatable = cpu(cpus);
         allocatable.set(Resource::new("pods"), 110);
-        let node = Node {
-            name: name.into(),
-            allocatable,
-            ..Node::default()
-        };
+        let node = Node { name: name.into(), allocatable, ..Node::default() };
         self.nodes.insert(node.name.clone(), node.clone());
         let input = Input::NodeSet(Box::new(self.node_reading(node)));
         self.notify(ObjectKind::Node, input);
@@ -191,9 +185,7 @@ impl Sim {
 
     pub(super) fn pod_reading(&mut self, pod: Pod, errors: Vec<ModelError>) -> PodReading {
         self.version += 1;
-        let errors = errors
-            .into_iter()
-            .map(|e| ObjectError::new(ObjectKind::Pod, pod.key.clone(), e));
+        let errors = errors.into_iter().map(|e| ObjectError::new(ObjectKind::Pod, pod.key.clone(), e));
         PodReading {
             version: self.version.to_string().into(),
             scheduled: self.pod_conditions.get(&pod.key).cloned(),
@@ -218,12 +210,7 @@ impl Sim {
 
     fn node_reading(&mut self, node: Node) -> NodeReading {
         self.version += 1;
-        NodeReading {
-            uid: node.name.clone(),
-            version: self.version.to_string().into(),
-            errors: vec![],
-            node,
-        }
+        NodeReading { uid: node.name.clone(), version: self.version.to_string().into(), errors: vec![], node }
     }
 
     /// From now on a watch tells nothing, until it is released.
@@ -330,11 +317,7 @@ impl Sim {
                 });
                 Answer::Pod { pod, uid, found }
             }
-            Effect::PatchGroupCondition {
-                group,
-                uid,
-                condition,
-            } => {
+            Effect::PatchGroupCondition { group, uid, condition } => {
                 let exists = self.groups.get(&group).is_some_and(|found| found.uid == uid);
                 if exists {
                     self.group_patches.push((*condition).clone());
@@ -343,9 +326,7 @@ impl Sim {
                 }
                 written(WriteKey::Group(group), exists)
             }
-            Effect::PatchPodCondition {
-                pod, uid, condition, ..
-            } => {
+            Effect::PatchPodCondition { pod, uid, condition, .. } => {
                 let found = self.pods.get(&pod).filter(|found| found.uid == uid).cloned();
                 if let Some(found) = &found {
                     assert_eq!(found.node, None, "{pod} is bound and called unschedulable");
@@ -356,10 +337,7 @@ impl Sim {
                 written(WriteKey::Pod(pod), found.is_some())
             }
             Effect::EmitEvent(note) => {
-                let key = EventKey {
-                    uid: note.regarding.uid.clone(),
-                    reason: note.reason.clone(),
-                };
+                let key = EventKey { uid: note.regarding.uid.clone(), reason: note.reason.clone() };
                 self.events.push(*note);
                 written(WriteKey::Event(key), true)
             }
@@ -369,10 +347,7 @@ impl Sim {
 
     fn serve_bind(&mut self, seat: &Seat) -> BindOutcome {
         self.binds.push(format!("{}@{}", seat.pod.name, seat.node));
-        let fault = self
-            .faults
-            .get_mut(seat.pod.name.as_ref())
-            .and_then(VecDeque::pop_front);
+        let fault = self.faults.get_mut(seat.pod.name.as_ref()).and_then(VecDeque::pop_front);
         match fault {
             Some(Fault::Refuse) => return BindOutcome::Refused("forbidden".into()),
             Some(Fault::LoseRequest) => return BindOutcome::Unknown("connection lost".into()),
@@ -403,11 +378,7 @@ impl Sim {
                 .filter(|pod| pod.node.as_ref() == Some(&node.name))
                 .map(|pod| pod.requests.get("cpu"))
                 .sum();
-            assert!(
-                used <= node.allocatable.get("cpu"),
-                "{} is over-committed",
-                node.name
-            );
+            assert!(used <= node.allocatable.get("cpu"), "{} is over-committed", node.name);
         }
     }
 }

@@ -6,15 +6,11 @@ use crate::core::message::{Fact, Input};
 use tutti_k8s::ObjectKind;
 
 fn fault(sim: &mut Sim, pod: &str, faults: &[Fault]) {
-    sim.faults
-        .insert(pod.to_owned(), faults.iter().copied().collect());
+    sim.faults.insert(pod.to_owned(), faults.iter().copied().collect());
 }
 
 fn failures(sim: &Sim) -> usize {
-    sim.facts
-        .iter()
-        .filter(|fact| matches!(fact, Fact::BindFailed { .. }))
-        .count()
+    sim.facts.iter().filter(|fact| matches!(fact, Fact::BindFailed { .. })).count()
 }
 
 #[test]
@@ -120,11 +116,7 @@ fn a_request_that_is_lost_before_the_write_is_repeated_for_the_same_node() {
     fault(&mut sim, "p", &[Fault::LoseRequest, Fault::LoseRequest]);
     sim.run_for(30);
     assert_eq!(sim.binds.len(), 3);
-    assert!(
-        sim.binds.iter().all(|bind| *bind == sim.binds[0]),
-        "{:?}",
-        sim.binds
-    );
+    assert!(sim.binds.iter().all(|bind| *bind == sim.binds[0]), "{:?}", sim.binds);
     assert_eq!(sim.bound(), 1);
 }
 
@@ -229,11 +221,7 @@ fn a_pod_that_is_made_again_under_its_name_is_another_pod() {
     sim.delete_pod("p");
     sim.pod("p", None, 1);
     sim.run_for(1);
-    assert_eq!(
-        sim.written,
-        Vec::<String>::new(),
-        "the binding was meant for the first one"
-    );
+    assert_eq!(sim.written, Vec::<String>::new(), "the binding was meant for the first one");
     sim.release();
     sim.run();
     assert_eq!(sim.node_of("p"), Some("a"));
@@ -249,11 +237,7 @@ fn a_pod_bound_by_somebody_else_is_counted_where_it_is() {
     sim.hold(ObjectKind::Pod);
     sim.bind_by_other("p", "b");
     sim.run_for(1);
-    assert!(
-        sim.facts
-            .iter()
-            .any(|fact| matches!(fact, Fact::BoundElsewhere { .. }))
-    );
+    assert!(sim.facts.iter().any(|fact| matches!(fact, Fact::BoundElsewhere { .. })));
     sim.release();
     sim.pod("q", None, 1);
     sim.run();
