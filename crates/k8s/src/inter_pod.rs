@@ -1,19 +1,30 @@
-//! What a pod requires of other pods: affinity, anti-affinity, spread. Preferences are not read yet.
+//! What a pod requires of other pods and what it would like: affinity, anti-affinity, spread.
 
 use crate::error::Problems;
 use crate::lenient::{Lenient, Shape, Shaped};
-use crate::selector::{RequirementView, read_each, read_labels, read_requirements, text, unknown};
+use crate::selector::{
+    RequirementView, read_each, read_labels, read_requirements, read_weight, text, unknown,
+};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use tutti_model::inter_pod::{InterPod, PodSelector, PodTerm, SpreadConstraint};
 use tutti_model::label_selector::LabelSelector;
-use tutti_model::{Labels, ModelError, Text};
+use tutti_model::{Labels, ModelError, Preferences, Text, Weighted};
 
 /// `podAffinity` and `podAntiAffinity`.
 #[derive(Debug, Clone, Default, serde::Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct PodAffinityView {
     required_during_scheduling_ignored_during_execution: Lenient<Vec<Lenient<TermView>>>,
+    preferred_during_scheduling_ignored_during_execution: Lenient<Vec<Lenient<PreferenceView>>>,
+}
+
+/// A preferred term.
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct PreferenceView {
+    weight: Lenient<i64>,
+    pod_affinity_term: Lenient<TermView>,
 }
 
 #[derive(Debug, Clone, Default, serde::Deserialize)]
@@ -51,7 +62,7 @@ pub(crate) struct SpreadView {
 macro_rules! objects {
     ($($name:ty),*) => { $(impl Shaped for $name { const SHAPE: Shape = Shape::Object; })* };
 }
-objects!(PodAffinityView, TermView, LabelSelectorView, SpreadView);
+objects!(PodAffinityView, PreferenceView, TermView, LabelSelectorView, SpreadView);
 
 /// The fields of a pod's spec from which its wishes are read.
 pub(crate) struct Wishes<'a> {
@@ -60,20 +71,32 @@ pub(crate) struct Wishes<'a> {
     pub(crate) spread: &'a Lenient<Vec<Lenient<SpreadView>>>,
 }
 
-/// Reads what a pod of this namespace and with these labels requires of others.
+/// Reads what a pod of this namespace and with these labels requires of others, and what it would like.
 pub(crate) fn read_inter_pod(
     wishes: &Wishes<'_>,
     namespace: &Text,
     labels: &Labels,
     problems: &mut Problems,
-) -> InterPod {
+) -> (InterPod, Preferences) {
     let own = Own { namespace, labels };
-    InterPod {
-        affinity: problems.or_default(own.terms(wishes.affinity, "spec.affinity.podAffinity")),
-        anti_affinity: problems.or_default(own.terms(wishes.anti_affinity, "spec.affinity.podAntiAffinity")),
-        spread: problems.or_default(own.spread(wishes.spread)),
-    }
+    let (near, apart) = ("spec.affinity.podAffinity", "spec.affinity.podAntiAffinity");
+    let (required, preferred) = problems.or_default(own.spread(wishes.spread));
+    let inter_pod = InterPod {
+        affinity: problems.or_default(own.terms(wishes.affinity, near)),
+        anti_affinity: problems.or_default(own.terms(wishes.anti_affinity, apart)),
+        spread: required,
+    };
+    let preferences = Preferences {
+        nodes: Vec::new(),
+        near: problems.or_default(own.preferred(wishes.affinity, near)),
+        apart: problems.or_default(own.preferred(wishes.anti_affinity, apart)),
+        spread: preferred,
+    };
+    (inter_pod, preferences)
 }
+
+/// Spread constraints that must hold, and those that only should.
+type SpreadLists = (Vec<SpreadConstraint>, Vec<SpreadConstraint>);
 
 /// The pod that wishes.
 struct Own<'a> {
@@ -90,6 +113,28 @@ impl Own<'_> {
         let terms = view.required_during_scheduling_ignored_during_execution.at(&field)?;
         let terms = terms.map_or(&[][..], Vec::as_slice);
         read_each(terms, |term| self.term(term)).map_err(|error| error.within(&field))
+    }
+
+    fn preferred(
+        &self,
+        view: &Lenient<PodAffinityView>,
+        field: &str,
+    ) -> Result<Vec<Weighted<PodTerm>>, ModelError> {
+        // A shape that is wrong further out was reported with the required terms.
+        let Some(view) = view.get().ok().flatten() else {
+            return Ok(Vec::new());
+        };
+        let field = format!("{field}.preferredDuringSchedulingIgnoredDuringExecution");
+        let terms = view.preferred_during_scheduling_ignored_during_execution.at(&field)?;
+        let terms = terms.map_or(&[][..], Vec::as_slice);
+        let read = |view: &PreferenceView| {
+            let weight = read_weight(&view.weight)?;
+            let term = view.pod_affinity_term.at("podAffinityTerm")?;
+            let term = term.ok_or_else(|| ModelError::new("podAffinityTerm", "is missing"))?;
+            let wish = self.term(term).map_err(|error| error.within("podAffinityTerm"))?;
+            Ok(Weighted { wish, weight })
+        };
+        read_each(terms, read).map_err(|error| error.within(&field))
     }
 
     fn term(&self, view: &TermView) -> Result<PodTerm, ModelError> {
@@ -115,20 +160,26 @@ impl Own<'_> {
         })
     }
 
-    fn spread(&self, list: &Lenient<Vec<Lenient<SpreadView>>>) -> Result<Vec<SpreadConstraint>, ModelError> {
+    /// Constraints that must hold, and those that only should.
+    fn spread(&self, list: &Lenient<Vec<Lenient<SpreadView>>>) -> Result<SpreadLists, ModelError> {
         const FIELD: &str = "spec.topologySpreadConstraints";
         let list = list.at(FIELD)?.map_or(&[][..], Vec::as_slice);
         let read = read_each(list, |view| self.constraint(view)).map_err(|error| error.within(FIELD))?;
-        Ok(read.into_iter().flatten().collect())
+        let mut lists = SpreadLists::default();
+        for (must_hold, constraint) in read {
+            let list = if must_hold { &mut lists.0 } else { &mut lists.1 };
+            list.push(constraint);
+        }
+        Ok(lists)
     }
 
-    /// The constraint, or `None` if it is only a preference.
-    fn constraint(&self, view: &SpreadView) -> Result<Option<SpreadConstraint>, ModelError> {
-        match text(&view.when_unsatisfiable, "whenUnsatisfiable")? {
-            "" | "DoNotSchedule" => {}
-            "ScheduleAnyway" => return Ok(None),
+    /// The constraint, and whether it must hold.
+    fn constraint(&self, view: &SpreadView) -> Result<(bool, SpreadConstraint), ModelError> {
+        let must_hold = match text(&view.when_unsatisfiable, "whenUnsatisfiable")? {
+            "" | "DoNotSchedule" => true,
+            "ScheduleAnyway" => false,
             other => return Err(unknown("whenUnsatisfiable", other)),
-        }
+        };
         let mut labels = read_selector(&view.label_selector, "labelSelector")?;
         if let Some(labels) = &mut labels {
             for (key, value) in self.values_of(&view.match_label_keys, "matchLabelKeys")? {
@@ -136,14 +187,15 @@ impl Own<'_> {
             }
         }
         let max_skew = count(&view.max_skew, "maxSkew")?;
-        Ok(Some(SpreadConstraint {
+        let constraint = SpreadConstraint {
             max_skew: max_skew.ok_or_else(|| ModelError::new("maxSkew", "is missing"))?,
             topology_key: topology_key(&view.topology_key)?,
             labels,
             min_domains: count(&view.min_domains, "minDomains")?,
             honors_affinity: honors(&view.node_affinity_policy, "nodeAffinityPolicy", true)?,
             honors_taints: honors(&view.node_taints_policy, "nodeTaintsPolicy", false)?,
-        }))
+        };
+        Ok((must_hold, constraint))
     }
 
     /// The pod's own values of label keys; keys that it does not have are left out.
@@ -213,13 +265,17 @@ mod tests {
     use serde_json::{Value, json};
 
     fn read(affinity: &Value, spread: &Value) -> (InterPod, Vec<crate::ObjectError>) {
+        let reading = read_pod(affinity, spread);
+        (reading.pod.inter_pod, reading.errors)
+    }
+
+    fn read_pod(affinity: &Value, spread: &Value) -> crate::PodReading {
         let view: crate::PodView = serde_json::from_value(json!({
             "metadata": {"name": "x", "namespace": "here", "uid": "u", "labels": {"app": "a", "v": "2"}},
             "spec": {"affinity": affinity, "topologySpreadConstraints": spread},
         }))
         .unwrap();
-        let reading = view.read();
-        (reading.pod.inter_pod, reading.errors)
+        view.read()
     }
 
     fn required(term: &Value) -> Value {
@@ -255,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn spread_is_read_with_its_defaults_and_preferences_are_left_out() {
+    fn spread_is_read_with_its_defaults_and_preferences_are_no_requirements() {
         let (found, errors) = read(
             &Value::Null,
             &json!([
@@ -274,12 +330,36 @@ mod tests {
     }
 
     #[test]
+    fn preferences_are_read_with_their_weights() {
+        let preferred = |weight: i64| {
+            let term = json!({"topologyKey": "zone", "labelSelector": {}, "matchLabelKeys": ["v"]});
+            json!({"preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": weight, "podAffinityTerm": term}]})
+        };
+        let reading = read_pod(
+            &json!({"podAffinity": preferred(3), "podAntiAffinity": preferred(100)}),
+            &json!([{"maxSkew": 4, "topologyKey": "host", "whenUnsatisfiable": "ScheduleAnyway"}]),
+        );
+        assert_eq!(reading.errors, []);
+        assert!(reading.pod.inter_pod.is_empty());
+        let Preferences { near, apart, spread, .. } = reading.pod.preferences;
+        assert_eq!((near[0].weight.get(), apart[0].weight.get()), (3, 100));
+        assert_eq!(near[0].wish.pods.labels, Some(LabelSelector::of_labels([("v", "2")])));
+        assert_eq!(spread[0].max_skew.get(), 4);
+    }
+
+    #[test]
     fn wishes_that_are_not_understood_name_their_field() {
         for (affinity, spread, error) in [
             (
                 json!({"podAffinity": required(&json!({"labelSelector": {}}))}),
                 Value::Null,
                 "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey: is missing",
+            ),
+            (
+                json!({"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}}),
+                Value::Null,
+                "spec.affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].podAffinityTerm: is missing",
             ),
             (
                 json!({"podAntiAffinity": 7}),

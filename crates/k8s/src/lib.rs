@@ -12,6 +12,7 @@ pub mod condition;
 pub mod discovery;
 pub mod error;
 pub mod group;
+mod images;
 mod inter_pod;
 mod lenient;
 pub mod node;

@@ -1,6 +1,7 @@
 //! Nodes.
 
 use crate::error::{ObjectError, ObjectKind};
+use crate::images::{ImageView, read_node_images};
 use crate::lenient::{Lenient, Shape, Shaped};
 use crate::resources::{Amounts, read_amounts};
 use crate::selector::{read_each, read_effect, text};
@@ -47,6 +48,7 @@ struct TaintView {
 #[serde(default)]
 pub struct NodeStatusView {
     allocatable: Amounts,
+    images: Lenient<Vec<Lenient<ImageView>>>,
 }
 
 impl Shaped for NodeSpecView {
@@ -89,6 +91,7 @@ impl NodeView {
             allocatable: read_amounts(&status.allocatable, "status.allocatable", &mut problems),
             taints: problems.or_default(read_taints(&spec.taints)),
             unschedulable: cordoned.unwrap_or(false),
+            images: read_node_images(&status.images),
         };
         node.unschedulable |= !problems.is_empty();
         NodeReading {

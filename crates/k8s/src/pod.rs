@@ -2,11 +2,12 @@
 
 use crate::condition::{self, Condition};
 use crate::error::{ObjectError, ObjectKind, Problems};
+use crate::images::read_pod_images;
 use crate::inter_pod::{PodAffinityView, Wishes, read_inter_pod};
 use crate::lenient::Lenient;
 use crate::pod_spec::{ContainerStatusView, ContainerView, PodSpecView, PodStatusView, PortView};
 use crate::resources::{read_amounts, read_requests};
-use crate::selector::{read_affinity, read_each, read_toleration, text};
+use crate::selector::{preferred_terms, read_affinity, read_each, read_toleration, text};
 use crate::view::{Kind, Names, View};
 use kube::core::NamespaceResourceScope;
 use tutti_model::port::HostPort;
@@ -73,11 +74,16 @@ impl PodView {
         pod.scheduler_name = problems.or_default(text(&spec.scheduler_name, "spec.schedulerName")).into();
         pod.priority = problems.or_default(spec.priority.at("spec.priority")).copied().unwrap_or(0);
         pod.group = problems.or_default(read_group(spec, &key));
-        pod.requests = read_resources(spec, status, &mut problems).total();
+        let resources = read_resources(spec, status, &mut problems);
+        pod.requests = resources.total();
+        pod.padding = resources.padding();
         pod.labels = self.labels();
         pod.ports = read_ports(spec, &mut problems);
-        pod.inter_pod = read_inter_pod(&wishes(spec), &key.namespace, &pod.labels, &mut problems);
+        (pod.inter_pod, pod.preferences) =
+            read_inter_pod(&wishes(spec), &key.namespace, &pod.labels, &mut problems);
         pod.affinity = read_affinity(&spec.node_selector, &spec.affinity, &mut problems);
+        pod.preferences.nodes = problems.or_default(preferred_terms(&spec.affinity));
+        pod.images = read_pod_images(spec);
         pod.tolerations =
             problems.or_default(read_list(&spec.tolerations, "spec.tolerations", read_toleration));
         pod.gates = problems.or_default(read_list(&spec.scheduling_gates, "spec.schedulingGates", |gate| {
@@ -279,9 +285,13 @@ mod tests {
                 "schedulingGroup": {"podGroupName": "g"},
                 "schedulingGates": [{"name": "wait"}],
                 "nodeSelector": {"zone": "a"},
-                "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
-                    {"matchExpressions": [{"key": "gpu", "operator": "In", "values": ["h100"]}],
-                     "matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["n9"]}]}]}}},
+                "affinity": {"nodeAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+                        {"matchExpressions": [{"key": "gpu", "operator": "In", "values": ["h100"]}],
+                         "matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["n9"]}]}]},
+                    "preferredDuringSchedulingIgnoredDuringExecution": [
+                        {"weight": 7, "preference": {"matchExpressions": [{"key": "fast", "operator": "Exists"}]}},
+                        {"weight": 9, "preference": {}}]}},
                 "tolerations": [{"operator": "Exists"}, {"key": "sla", "operator": "Gt", "value": "95", "effect": "NoSchedule"}],
                 "containers": [{"name": "c", "resources": {"requests": {"cpu": "1500m", "nvidia.com/gpu": 8}}}],
             }),
@@ -302,6 +312,11 @@ mod tests {
         assert_eq!(pod.affinity.selector.get("zone"), Some("a"));
         let term = &pod.affinity.required.unwrap()[0];
         assert_eq!((term.labels[0].operator, term.fields[0].operator), (Operator::In, Operator::NotIn));
+        let [preferred] = &pod.preferences.nodes[..] else {
+            panic!("a preference that matches nothing is none")
+        };
+        assert_eq!((preferred.weight.get(), preferred.wish.labels[0].operator), (7, Operator::Exists));
+        assert_eq!((pod.padding.cpu, pod.padding.memory), (0, 200 << 20), "it states no memory");
         assert_eq!(pod.tolerations[0].operator, TolerationOperator::Exists);
         assert_eq!(pod.tolerations[1].effect, Some(Effect::NoSchedule));
         assert!(!pod.terminating);
@@ -369,7 +384,8 @@ mod tests {
                 "schedulingGroup": {},
                 "tolerations": [{"operator": "Maybe"}],
                 "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
-                    {}, {"matchExpressions": [{"key": "a", "operator": "Near"}]}]}}},
+                    {}, {"matchExpressions": [{"key": "a", "operator": "Near"}]}]},
+                    "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 101, "preference": {}}]}},
             }),
             json!("gone"),
         );
@@ -382,6 +398,8 @@ mod tests {
             "pod default/x: spec.containers[1]: want an object, found 5",
             "pod default/x: spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.\
              nodeSelectorTerms[1].matchExpressions[0].operator: \"Near\" is not known",
+            "pod default/x: spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight: \
+             101 is not a weight from 1 to 100",
             "pod default/x: spec.tolerations[0].operator: \"Maybe\" is not known",
         ] {
             assert!(errors.iter().any(|e| e == expected), "{expected} not in {errors:#?}");

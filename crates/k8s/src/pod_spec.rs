@@ -1,6 +1,7 @@
 //! The fields of a pod that are read.
 
 use crate::condition::ConditionView;
+use crate::images::VolumeView;
 use crate::inter_pod::SpreadView;
 use crate::lenient::{Lenient, Shape, Shaped};
 use crate::resources::{Amounts, Requirements};
@@ -13,6 +14,7 @@ use std::collections::BTreeMap;
 pub struct PodSpecView {
     pub(crate) containers: Lenient<Vec<Lenient<ContainerView>>>,
     pub(crate) init_containers: Lenient<Vec<Lenient<ContainerView>>>,
+    pub(crate) volumes: Lenient<Vec<Lenient<VolumeView>>>,
     pub(crate) resources: Lenient<Requirements>,
     pub(crate) overhead: Amounts,
     pub(crate) node_selector: Lenient<BTreeMap<String, Lenient<String>>>,
@@ -31,6 +33,7 @@ pub struct PodSpecView {
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct ContainerView {
     pub(crate) name: Lenient<String>,
+    pub(crate) image: Lenient<String>,
     pub(crate) restart_policy: Lenient<String>,
     pub(crate) ports: Lenient<Vec<Lenient<PortView>>>,
     pub(crate) resources: Lenient<Requirements>,

@@ -1,4 +1,4 @@
-//! Required node affinity and tolerations.
+//! Node affinity, required and preferred, and tolerations.
 
 use crate::error::Problems;
 use crate::inter_pod::PodAffinityView;
@@ -6,7 +6,7 @@ use crate::lenient::{Lenient, Shape, Shaped};
 use std::collections::BTreeMap;
 use tutti_model::{
     Effect, Labels, ModelError, NodeAffinity, NodeSelectorTerm, Operator, Requirement, Text, Toleration,
-    TolerationOperator,
+    TolerationOperator, Weight, Weighted,
 };
 
 /// `spec.affinity`.
@@ -23,6 +23,15 @@ pub(crate) struct AffinityView {
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct NodeAffinityView {
     required_during_scheduling_ignored_during_execution: Lenient<SelectorView>,
+    preferred_during_scheduling_ignored_during_execution: Lenient<Vec<Lenient<PreferenceView>>>,
+}
+
+/// A preferred term.
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default)]
+pub(crate) struct PreferenceView {
+    weight: Lenient<i64>,
+    preference: Lenient<TermView>,
 }
 
 #[derive(Debug, Clone, Default, serde::Deserialize)]
@@ -60,10 +69,20 @@ pub(crate) struct TolerationView {
 macro_rules! objects {
     ($($name:ty),*) => { $(impl Shaped for $name { const SHAPE: Shape = Shape::Object; })* };
 }
-objects!(AffinityView, NodeAffinityView, SelectorView, TermView, RequirementView, TolerationView);
+objects!(
+    AffinityView,
+    NodeAffinityView,
+    PreferenceView,
+    SelectorView,
+    TermView,
+    RequirementView,
+    TolerationView
+);
 
 const TERMS_PATH: &str =
     "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
+
+const PREFERRED_PATH: &str = "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution";
 
 /// Node selector and required affinity, together. What cannot be read becomes a problem.
 pub(crate) fn read_affinity(
@@ -108,14 +127,45 @@ fn required_terms(affinity: &Lenient<AffinityView>) -> Result<Option<Vec<NodeSel
     let Some(terms) = required.node_selector_terms.at(TERMS_PATH)? else {
         return Ok(Some(Vec::new()));
     };
-    let terms = read_each(terms, |term| {
-        Ok(NodeSelectorTerm {
-            labels: read_requirements(&term.match_expressions, "matchExpressions")?,
-            fields: read_requirements(&term.match_fields, "matchFields")?,
-        })
-    })
-    .map_err(|error| error.within(TERMS_PATH))?;
+    let terms = read_each(terms, read_term).map_err(|error| error.within(TERMS_PATH))?;
     Ok(Some(terms))
+}
+
+fn read_term(view: &TermView) -> Result<NodeSelectorTerm, ModelError> {
+    Ok(NodeSelectorTerm {
+        labels: read_requirements(&view.match_expressions, "matchExpressions")?,
+        fields: read_requirements(&view.match_fields, "matchFields")?,
+    })
+}
+
+/// Preferred node affinity, without terms that match nothing.
+pub(crate) fn preferred_terms(
+    affinity: &Lenient<AffinityView>,
+) -> Result<Vec<Weighted<NodeSelectorTerm>>, ModelError> {
+    // Shapes that are wrong further out were reported with the required terms.
+    let affinity = affinity.get().ok().flatten();
+    let Some(node) = affinity.and_then(|affinity| affinity.node_affinity.get().ok().flatten()) else {
+        return Ok(Vec::new());
+    };
+    let terms = node.preferred_during_scheduling_ignored_during_execution.at(PREFERRED_PATH)?;
+    let terms = terms.map_or(&[][..], Vec::as_slice);
+    let terms = read_each(terms, |view| {
+        let weight = read_weight(&view.weight)?;
+        let wish = match view.preference.at("preference")? {
+            Some(term) => read_term(term).map_err(|error| error.within("preference"))?,
+            None => NodeSelectorTerm::default(),
+        };
+        Ok(Weighted { wish, weight })
+    });
+    let mut terms = terms.map_err(|error| error.within(PREFERRED_PATH))?;
+    terms.retain(|term| !term.wish.labels.is_empty() || !term.wish.fields.is_empty());
+    Ok(terms)
+}
+
+/// How much a preference counts.
+pub(crate) fn read_weight(weight: &Lenient<i64>) -> Result<Weight, ModelError> {
+    let weight = weight.at("weight")?;
+    Weight::new(*weight.ok_or_else(|| ModelError::new("weight", "is missing"))?)
 }
 
 pub(crate) fn read_requirements(

@@ -103,6 +103,11 @@ impl ResourceList {
         self.find(name).map_or(0, |at| self.0[at].1)
     }
 
+    /// True if there is an entry, be it of nothing.
+    pub fn contains(&self, name: &str) -> bool {
+        self.find(name).is_ok()
+    }
+
     /// Sets the amount of one resource.
     pub fn set(&mut self, resource: Resource, amount: i64) {
         match self.find(resource.name()) {

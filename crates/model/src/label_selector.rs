@@ -48,6 +48,11 @@ impl LabelSelector {
         self.require(Requirement { key: key.into(), operator: Operator::NotIn, values: vec![value.into()] });
     }
 
+    /// True if there is no condition.
+    pub fn is_empty(&self) -> bool {
+        self.requirements.is_empty()
+    }
+
     /// True if an object with these labels is selected.
     pub fn matches(&self, labels: &Labels) -> bool {
         self.requirements.iter().all(|requirement| requirement.matches(labels.get(&requirement.key)))

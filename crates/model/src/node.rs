@@ -1,6 +1,7 @@
 //! A machine that pods can be placed on.
 
 use crate::amount::ResourceList;
+use crate::image::NodeImage;
 use crate::key::Text;
 use crate::labels::Labels;
 use crate::taint::Taint;
@@ -18,4 +19,6 @@ pub struct Node {
     pub taints: Vec<Taint>,
     /// True if it was cordoned.
     pub unschedulable: bool,
+    /// Images that it has, see [`crate::image::sorted`].
+    pub images: Vec<NodeImage>,
 }

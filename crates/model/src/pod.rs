@@ -6,6 +6,8 @@ use crate::key::{ObjectKey, Text};
 use crate::labels::Labels;
 use crate::node_selector::NodeAffinity;
 use crate::port::HostPort;
+use crate::preference::Preferences;
+use crate::requests::Padding;
 use crate::taint::Toleration;
 use crate::time::Time;
 
@@ -49,6 +51,8 @@ pub struct Pod {
     pub labels: Labels,
     /// What it takes from a node, see [`crate::requests::PodResources::total`].
     pub requests: ResourceList,
+    /// What it counts for beyond that when nodes are compared, see [`crate::requests::PodResources::padding`].
+    pub padding: Padding,
     /// Which nodes it may use.
     pub affinity: NodeAffinity,
     /// Which taints it ignores.
@@ -57,6 +61,10 @@ pub struct Pod {
     pub ports: Vec<HostPort>,
     /// What it requires of other pods.
     pub inter_pod: InterPod,
+    /// What it would like, of nodes and of other pods.
+    pub preferences: Preferences,
+    /// Images that it is made of, by full name (see [`crate::image::full_name`]), once for every use.
+    pub images: Vec<Text>,
     /// Names of gates that keep it from being placed.
     pub gates: Vec<Text>,
     /// Where it is, once bound.
@@ -79,10 +87,13 @@ impl Pod {
             group: None,
             labels: Labels::default(),
             requests: crate::requests::PodResources::default().total(),
+            padding: Padding::default(),
             affinity: NodeAffinity::default(),
             tolerations: Vec::new(),
             ports: Vec::new(),
             inter_pod: InterPod::default(),
+            preferences: Preferences::default(),
+            images: Vec::new(),
             gates: Vec::new(),
             node: None,
             phase: Phase::Pending,

@@ -2,6 +2,29 @@
 
 use crate::amount::{Resource, ResourceList};
 
+/// Processor time, in thousandths, that a container counts for if it does not say how much it wants.
+const CPU_UNSTATED: i64 = 100;
+/// Bytes of memory that a container counts for if it does not say how much it wants.
+const MEMORY_UNSTATED: i64 = 200 << 20;
+
+/// What containers that state no request count for when nodes are compared: otherwise a node full of them would
+/// look empty and draw ever more. Room is not affected.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Padding {
+    /// Thousandths of a core.
+    pub cpu: i64,
+    /// Bytes.
+    pub memory: i64,
+}
+
+impl Padding {
+    /// The padding of a pod with a single container.
+    pub fn of_one_container(requests: &ResourceList) -> Self {
+        let requests = ContainerRequests { requests: requests.clone(), ..ContainerRequests::default() };
+        PodResources { containers: vec![requests], ..PodResources::default() }.padding()
+    }
+}
+
 /// What one container asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ContainerRequests {
@@ -14,8 +37,16 @@ pub struct ContainerRequests {
 }
 
 impl ContainerRequests {
-    fn effective(&self) -> ResourceList {
+    fn effective(&self, padded: bool) -> ResourceList {
         let mut list = self.requests.clone();
+        if padded {
+            for (name, amount) in [(Resource::CPU, CPU_UNSTATED), (Resource::MEMORY, MEMORY_UNSTATED)] {
+                // A request of zero is a statement.
+                if !list.contains(name) {
+                    list.set(Resource::new(name), amount);
+                }
+            }
+        }
         list.raise_to(&self.allocated);
         list
     }
@@ -39,14 +70,26 @@ impl PodResources {
     ///
     /// Init containers run one after another, beside the restartable ones that were started before them.
     pub fn total(&self) -> ResourceList {
+        self.sum(false)
+    }
+
+    /// How much more [`PodResources::total`] would be if every container that states no request for processor
+    /// time or memory asked for a small amount.
+    pub fn padding(&self) -> Padding {
+        let (padded, total) = (self.sum(true), self.sum(false));
+        let more = |name| padded.get(name) - total.get(name);
+        Padding { cpu: more(Resource::CPU), memory: more(Resource::MEMORY) }
+    }
+
+    fn sum(&self, padded: bool) -> ResourceList {
         let mut running = ResourceList::new();
         for container in &self.containers {
-            running.add(&container.effective());
+            running.add(&container.effective(padded));
         }
         let mut restartable = ResourceList::new();
         let mut initialising = ResourceList::new();
         for container in &self.init_containers {
-            let own = container.effective();
+            let own = container.effective(padded);
             if container.restartable {
                 running.add(&own);
                 restartable.add(&own);
@@ -108,6 +151,31 @@ mod tests {
             ..PodResources::default()
         };
         assert_eq!(pod.total().get("cpu"), 1010);
+    }
+
+    #[test]
+    fn containers_that_state_no_request_count_for_a_little() {
+        let silent = ContainerRequests::default;
+        let restarting = || ContainerRequests { restartable: true, ..silent() };
+        const MIB: i64 = 1 << 20;
+        for (containers, init_containers, cpu, memory) in [
+            (vec![], vec![], 0, 0),
+            (vec![silent()], vec![], 100, 200 * MIB),
+            (vec![silent(), silent()], vec![], 200, 400 * MIB),
+            (vec![container(500)], vec![], 0, 200 * MIB),
+            // Zero is a request.
+            (vec![container(0)], vec![], 0, 200 * MIB),
+            (vec![container(500), silent()], vec![], 100, 400 * MIB),
+            // An init container that asks for more than all the others hides what they do not state.
+            (vec![silent(), silent()], vec![container(150)], 50, 400 * MIB),
+            (vec![silent()], vec![restarting()], 200, 400 * MIB),
+            (vec![], vec![silent(), silent()], 100, 200 * MIB),
+        ] {
+            let pod = PodResources { containers, init_containers, ..PodResources::default() };
+            assert_eq!(pod.padding(), Padding { cpu, memory }, "{pod:?}");
+        }
+        let pod = PodResources { containers: vec![silent()], pod_level: cpu(700), ..PodResources::default() };
+        assert_eq!(pod.padding(), Padding { cpu: 0, memory: 200 * MIB }, "the pod states it for all");
     }
 
     #[test]

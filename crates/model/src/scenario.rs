@@ -19,13 +19,26 @@
 //! pod d port:8080 port:53/UDP               # ports of the node
 //! ```
 //!
-//! Amounts are Kubernetes quantities; `gpu` is short for `nvidia.com/gpu`. A node has 110 `pods` unless it says
+//! What pods would like, with a weight from 1 to 100, and images, which nodes list with their size:
+//!
+//! ```text
+//! node n image:app:v1=500Mi
+//! pod a prefer:zone=a:10              # a node with this label
+//! pod b prefer-near:zone:app=db:5     # some app=db in the same zone
+//! pod c prefer-apart:host:app=web:5   # no other app=web on the same host
+//! pod d prefer-even:zone:1:app=web    # zones that do not differ by more than 1
+//! pod e image:app:v1                  # once for every container
+//! ```
+//!
+//! A pod stands for a single container: where it names no `cpu` or `memory`, it counts as Kubernetes counts such a
+//! container when nodes are compared. Amounts are Kubernetes quantities; `gpu` is short for `nvidia.com/gpu`. A node has 110 `pods` unless it says
 //! otherwise. Later lines are younger. Everything is in namespace `default`.
 
 use crate::error::ModelError;
 use crate::{
-    Effect, Group, HostPort, LabelSelector, Labels, Node, ObjectKey, Phase, Pod, PodSelector, PodTerm,
-    Policy, Quantity, Resource, SpreadConstraint, Taint, Text, Time, Toleration, TolerationOperator,
+    Effect, Group, HostPort, LabelSelector, Labels, Node, NodeImage, NodeSelectorTerm, ObjectKey, Operator,
+    Padding, Phase, Pod, PodSelector, PodTerm, Policy, Quantity, Requirement, Resource, SpreadConstraint,
+    Taint, Text, Time, Toleration, TolerationOperator, Weight, Weighted, image,
 };
 use std::num::NonZeroU32;
 
@@ -109,6 +122,7 @@ fn copies<'a>(words: &'a [&'a str]) -> Result<(Option<u32>, &'a [&'a str]), Mode
 fn node(words: &[&str]) -> Result<Node, ModelError> {
     let mut node = Node::default();
     let mut labels: Vec<(&str, &str)> = Vec::new();
+    let mut images: Vec<NodeImage> = Vec::new();
     node.allocatable.set(Resource::new(Resource::PODS), 110);
     for word in words {
         if *word == "cordoned" {
@@ -125,13 +139,24 @@ fn node(words: &[&str]) -> Result<Node, ModelError> {
                 value: value.into(),
                 effect: self::effect(effect, word)?,
             });
+        } else if let Some(text) = word.strip_prefix("image:") {
+            images.push(node_image(text, word)?);
         } else {
             let (resource, amount) = amount(word)?;
             node.allocatable.set(resource, amount);
         }
     }
     node.labels = labels.into_iter().collect();
+    node.images = image::sorted(images);
     Ok(node)
+}
+
+/// `NAME=SIZE`.
+fn node_image(text: &str, word: &str) -> Result<NodeImage, ModelError> {
+    let (name, size) =
+        text.rsplit_once('=').ok_or_else(|| ModelError::new(word, "want image:NAME=SIZE on a node"))?;
+    let size: Quantity = size.parse().map_err(|error: ModelError| error.within(word))?;
+    Ok(NodeImage { name: image::full_name(name), size: size.value_ceil() })
 }
 
 fn group(name: &str, words: &[&str], created: Time) -> Result<Group, ModelError> {
@@ -172,6 +197,16 @@ fn pod(words: &[&str], created: Time) -> Result<Pod, ModelError> {
             pod.inter_pod.anti_affinity.push(term(text, word)?);
         } else if let Some(text) = word.strip_prefix("even:") {
             pod.inter_pod.spread.push(spread(text, word)?);
+        } else if let Some(text) = word.strip_prefix("prefer-near:") {
+            pod.preferences.near.push(weighted(text, word, term)?);
+        } else if let Some(text) = word.strip_prefix("prefer-apart:") {
+            pod.preferences.apart.push(weighted(text, word, term)?);
+        } else if let Some(text) = word.strip_prefix("prefer-even:") {
+            pod.preferences.spread.push(spread(text, word)?);
+        } else if let Some(text) = word.strip_prefix("prefer:") {
+            pod.preferences.nodes.push(weighted(text, word, node_term)?);
+        } else if let Some(name) = word.strip_prefix("image:") {
+            pod.images.push(image::full_name(name));
         } else if let Some(text) = word.strip_prefix("port:") {
             let (number, protocol) = text.split_once('/').unwrap_or((text, ""));
             pod.ports.push(HostPort::new(protocol, self::number(number, word)?, ""));
@@ -183,7 +218,28 @@ fn pod(words: &[&str], created: Time) -> Result<Pod, ModelError> {
     }
     pod.affinity.selector = selector.into_iter().collect::<Labels>();
     pod.labels = labels.into_iter().collect();
+    pod.padding = Padding::of_one_container(&pod.requests);
     Ok(pod)
+}
+
+/// `WISH:WEIGHT`.
+fn weighted<T>(
+    text: &str,
+    word: &str,
+    wish: impl Fn(&str, &str) -> Result<T, ModelError>,
+) -> Result<Weighted<T>, ModelError> {
+    let (text, weight) =
+        text.rsplit_once(':').ok_or_else(|| ModelError::new(word, "want a weight at the end"))?;
+    let weight = Weight::new(number(weight, word)?).map_err(|error| error.within(word))?;
+    Ok(Weighted { wish: wish(text, word)?, weight })
+}
+
+/// `LABEL=VALUE`.
+fn node_term(text: &str, word: &str) -> Result<NodeSelectorTerm, ModelError> {
+    let (key, value) = text.split_once('=').unwrap_or((text, ""));
+    let requirement = Requirement::new(key, Operator::In, vec![Text::from(value)]);
+    let requirement = requirement.map_err(|error| error.within(word))?;
+    Ok(NodeSelectorTerm { labels: vec![requirement], fields: Vec::new() })
 }
 
 /// `KEY:LABEL=VALUE` or `KEY:*`.
@@ -292,6 +348,7 @@ fn number<T: std::str::FromStr>(text: &str, word: &str) -> Result<T, ModelError>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Preferences;
 
     #[test]
     fn a_scenario_reads_as_it_is_documented() {
@@ -315,6 +372,29 @@ mod tests {
     }
 
     #[test]
+    fn preferences_and_images_read_as_they_are_documented() {
+        let scenario = Scenario::parse(
+            "node n image:app:v1=500Mi image:app=1Ki
+             pod p prefer:zone=a:10 prefer-near:zone:app=db:5 prefer-apart:host:app=web:7
+             pod q prefer-even:zone:1:app=web image:app:v1 image:app cpu=1",
+        )
+        .unwrap();
+        let images: Vec<(&str, i64)> =
+            scenario.nodes[0].images.iter().map(|image| (image.name.as_ref(), image.size)).collect();
+        assert_eq!(images, [("app:latest", 1024), ("app:v1", 500 << 20)]);
+        let [p, q] = &scenario.pods[..] else { panic!("two pods") };
+        let Preferences { nodes, near, apart, spread } = &p.preferences;
+        assert_eq!((nodes[0].weight.get(), near[0].weight.get(), apart[0].weight.get()), (10, 5, 7));
+        assert_eq!(near[0].wish.topology_key.as_ref(), "zone");
+        assert!(nodes[0].wish.matches("n", &[("zone", "a")].into_iter().collect()));
+        assert!(spread.is_empty() && p.inter_pod.is_empty(), "a preference is no requirement");
+        assert_eq!(p.padding, Padding { cpu: 100, memory: 200 << 20 });
+        assert_eq!(q.preferences.spread.len(), 1);
+        assert_eq!(q.images, [Text::from("app:v1"), Text::from("app:latest")]);
+        assert_eq!(q.padding, Padding { cpu: 0, memory: 200 << 20 });
+    }
+
+    #[test]
     fn an_error_names_line_and_word() {
         for (text, message) in [
             ("node", "line 1: want: node|group|pod NAME …"),
@@ -325,6 +405,9 @@ mod tests {
             ("pod p near:zone", "line 1.near:zone: want TOPOLOGY-KEY:LABEL=VALUE"),
             ("pod p even:zone:0:*", "line 1.even:zone:0:*: \"0\" is not a number"),
             ("pod p port:99999", "line 1.port:99999: \"99999\" is not a number"),
+            ("pod p prefer:zone=a:0", "line 1.prefer:zone=a:0.weight: 0 is not a weight from 1 to 100"),
+            ("pod p prefer-near:zone:5", "line 1.prefer-near:zone:5: want TOPOLOGY-KEY:LABEL=VALUE"),
+            ("node a image:x", "line 1.image:x: want image:NAME=SIZE on a node"),
             ("node a taint:x", "line 1.taint:x: want taint:KEY[=VALUE]:EFFECT"),
         ] {
             let error = Scenario::parse(text).expect_err(text).to_string();
