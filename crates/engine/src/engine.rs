@@ -50,8 +50,8 @@ pub struct Engine {
     rooms: Rooms,
     queue: Queue,
     sleepers: Sleepers,
-    /// The last reason that was told for a unit, so that it is told once.
-    told: FxHashMap<UnitKey, Refusal>,
+    /// The last reason that was told for a unit, and to which members, so that it is told once.
+    told: FxHashMap<UnitKey, (Refusal, Vec<ObjectKey>)>,
     retries: FxHashMap<UnitKey, Retry>,
     attempts_count: u64,
 }
@@ -195,10 +195,10 @@ impl Engine {
         if !shapes.is_empty() {
             self.sleepers.insert(unit.clone(), shapes, &self.shapes);
         }
-        if self.told.get(&unit) == Some(&refusal) {
+        if self.told.get(&unit).is_some_and(|(told, to)| *told == refusal && *to == members) {
             return None;
         }
-        self.told.insert(unit.clone(), refusal.clone());
+        self.told.insert(unit.clone(), (refusal.clone(), members.clone()));
         Some(Decision::Wait(Waiting { unit, members, refusal }))
     }
 

@@ -118,6 +118,19 @@ fn scraps_that_complete_a_mixed_gang_wake_it() {
 }
 
 #[test]
+fn a_member_that_comes_later_learns_the_reason_too() {
+    let mut world = World::parse(
+        "node a gpu=1
+         group g gang=2
+         pod w x2 group=g gpu=1",
+    );
+    assert_eq!(world.settle().len(), 1);
+    world.add("pod late group=g gpu=1");
+    let told = show(&world.settle());
+    assert!(told.contains("(3) waits: 1 of 2 members fit"), "{told}");
+}
+
+#[test]
 fn a_reason_is_told_again_only_when_it_changes() {
     let mut world = World::parse(
         "node a gpu=1

@@ -275,8 +275,9 @@ impl Core {
     ) {
         let key = EventKey { uid: regarding.uid.clone(), reason: reason.into() };
         let (first, count) = match self.events.waiting(&key) {
-            Some(waiting) => (waiting.first, waiting.count.saturating_add(1)),
-            None => (now, 1),
+            // Other words replace what was not said yet; the same words are one event that happened again.
+            Some(waiting) if waiting.message == message => (waiting.first, waiting.count.saturating_add(1)),
+            _ => (now, 1),
         };
         self.event_serial += 1;
         let note = EventNote {
