@@ -7,4 +7,5 @@ mod demo;
 mod gangs;
 mod kubectl;
 mod process;
+mod tidy;
 mod up;
