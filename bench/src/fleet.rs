@@ -72,7 +72,7 @@ pub(crate) fn add_gang(engine: &mut Engine, name: &str, members: impl IntoIterat
         Some(min_count) => Policy::Gang { min_count },
         None => Policy::Basic,
     };
-    let group = Group { key, uid: Text::from(name), generation: 1, created: Time(0), policy, priority: None };
+    let group = Group { policy, ..Group::new(key, name) };
     engine.apply(Event::GroupSet(Box::new(group)), Time(0));
 }
 

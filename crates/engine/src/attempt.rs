@@ -4,7 +4,7 @@
 use crate::decision::UnitKey;
 use crate::engine::Engine;
 use crate::pods::PodRow;
-use crate::refusal::{Contradiction, Refusal};
+use crate::refusal::{Contradiction, Refusal, Unsupported};
 use crate::shape::ShapeId;
 use crate::solve::{Request, Style};
 use std::collections::BTreeMap;
@@ -81,7 +81,11 @@ impl Engine {
         if !wanting.iter().any(|(_, row)| self.serves(&row.scheduler_name)) {
             return Attempt::Nothing;
         }
+        let unsupported = wanting.iter().find_map(|(_, row)| row.unsupported.clone());
         let UnitKey::Group(key) = unit else {
+            if let Some(what) = unsupported {
+                return Attempt::Refused(vec![unit.object().clone()], Refusal::Unsupported(what));
+            }
             return Attempt::Solve(Members::new(&wanting, 1, Style::Spread));
         };
         let names = || wanting.iter().map(|(key, _)| (*key).clone()).collect();
@@ -90,6 +94,12 @@ impl Engine {
         };
         if let Some(contradiction) = contradiction(group, &members) {
             return Attempt::Refused(names(), Refusal::Contradiction(contradiction));
+        }
+        let topology = group.topology.first().cloned().map(Unsupported::GroupTopology);
+        let composite = group.parent.clone().map(Unsupported::Composite);
+        let claim = group.claims.first().map(|claim| Unsupported::DeviceClaim(claim.name.clone()));
+        if let Some(what) = unsupported.or(topology).or(composite).or(claim) {
+            return Attempt::Refused(names(), Refusal::Unsupported(what));
         }
         let minimum = group.policy.minimum();
         let counted = members.iter().filter(|(_, row)| row.counts()).count() as u32;

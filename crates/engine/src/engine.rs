@@ -3,6 +3,7 @@
 use crate::attempt::{Attempt, Members};
 use crate::decision::{Decision, Placement, Seat, UnitKey, Waiting};
 use crate::event::Event;
+use crate::holds::{Holds, Promise};
 use crate::nodes::{NodeId, NodeTable};
 use crate::pods::{PodRow, PodTable, Sits};
 use crate::queue::{Queue, Rank};
@@ -42,11 +43,12 @@ impl Default for Config {
 #[derive(Debug, Clone)]
 pub struct Engine {
     config: Config,
-    resources: Resources,
+    pub(crate) resources: Resources,
     pub(crate) shapes: Shapes,
     pub(crate) nodes: NodeTable,
     pub(crate) pods: PodTable,
     pub(crate) relations: Relations,
+    pub(crate) holds: Holds,
     rooms: Rooms,
     queue: Queue,
     sleepers: Sleepers,
@@ -73,6 +75,7 @@ impl Engine {
             nodes: NodeTable::default(),
             pods: PodTable::default(),
             relations: Relations::default(),
+            holds: Holds::default(),
             rooms: Rooms::default(),
             queue: Queue::default(),
             sleepers: Sleepers::default(),
@@ -92,17 +95,22 @@ impl Engine {
             Event::GroupSet(group) => self.set_group(&group.key.clone(), Some(*group), now),
             Event::GroupGone(key) => self.set_group(&key, None, now),
             Event::NamespaceSet { name, labels } => self.set_namespace(&name, labels, now),
+            Event::Hold(hold) => self.set_hold(&hold, now),
             Event::BindFailed { pod, uid } => self.bind_failed(&pod, &uid, now),
         }
     }
 
     /// The next decision. Call it until it is [`Decision::Idle`].
     pub fn decide(&mut self, now: Time) -> Decision {
+        self.end_holds(now);
         // Every round takes a unit out of the queue and none puts one in without returning.
         loop {
             let unit = match self.queue.pop(now) {
                 Ok(unit) => unit,
-                Err(wake_at) => return Decision::Idle { wake_at },
+                Err(pause_ends) => {
+                    let wake_at = [pause_ends, self.holds.next_expiry()].into_iter().flatten().min();
+                    return Decision::Idle { wake_at };
+                }
             };
             self.attempts_count += 1;
             let decision = match self.attempt(&unit) {
@@ -132,6 +140,8 @@ impl Engine {
     }
 
     fn solve(&mut self, unit: UnitKey, members: Members, now: Time) -> Option<Decision> {
+        let priority = self.rank(&unit, &self.pods.members(&unit)).priority.0;
+        let lifted = self.holds.lift(&unit, priority, &mut self.nodes);
         let mut tables = Tables {
             nodes: &self.nodes,
             shapes: &self.shapes,
@@ -139,8 +149,13 @@ impl Engine {
             relations: &self.relations,
             rooms: &mut self.rooms,
         };
-        let refusal = match solve(&members.request(), &mut tables, self.config.branches_max) {
-            Outcome::Placed(seats) => return Some(self.place(unit, members, &seats, now)),
+        let outcome = solve(&members.request(), &mut tables, self.config.branches_max);
+        if let Outcome::Placed(seats) = outcome {
+            return Some(self.place(unit, members, &seats, &lifted, now));
+        }
+        self.holds.restore(&lifted, &mut self.nodes);
+        let refusal = match outcome {
+            Outcome::Placed(_) => return None,
             Outcome::Infeasible(room) => Refusal::NoRoom(room),
             Outcome::Undecided(room) => Refusal::Undecided(room),
         };
@@ -154,6 +169,7 @@ impl Engine {
         unit: UnitKey,
         mut members: Members,
         seats: &[(usize, NodeId, u32)],
+        lifted: &[Promise],
         now: Time,
     ) -> Decision {
         let mut txn = Txn::begin(&mut self.nodes);
@@ -165,6 +181,8 @@ impl Engine {
             placed.extend(members.draw(index, count).into_iter().map(|pod| (pod, node)));
         }
         txn.commit();
+        self.holds.restore(lifted, &mut self.nodes);
+        self.end_hold_of(&unit, now);
         placed.sort_unstable();
         let mut seats = Vec::with_capacity(placed.len());
         for (pod, node) in placed {
@@ -172,6 +190,7 @@ impl Engine {
             let (uid, shape) = (row.uid.clone(), Arc::clone(self.shapes.get(row.shape)));
             self.pods.seat(&pod, Sits::Assumed(node));
             self.relations.shift(&shape, node, true, true);
+            self.follow_nomination(&pod, now);
             self.wake_by_pod(&shape, now);
             seats.push(Seat { pod, uid, node: self.nodes.name(node).clone() });
         }
@@ -247,13 +266,14 @@ impl Engine {
         let free_after: Vec<i64> = self.free_of(id);
         let amount = |list: &[i64], resource: usize| list.get(resource).copied().unwrap_or(0);
         self.wake_by_offer(
+            id,
             &Offer { node: before.as_ref(), free: &|resource| amount(&free_before, resource.index()) },
             &Offer { node, free: &|resource| amount(&free_after, resource.index()) },
             now,
         );
     }
 
-    fn free_of(&self, id: NodeId) -> Vec<i64> {
+    pub(crate) fn free_of(&self, id: NodeId) -> Vec<i64> {
         self.resources.ids().map(|resource| self.nodes.free(id, resource)).collect()
     }
 
@@ -283,6 +303,7 @@ impl Engine {
         }
         self.set_memberships(&pod.key, before.as_ref().map(|row| row.shape), Some(shape));
         self.move_seat(before.as_ref(), Some(&after), now);
+        self.follow_nomination(&pod.key, now);
         // That the API server agrees with a decision is no news to the unit.
         let is_news = before.as_ref().is_none_or(|row| {
             row.node() != after.node() || PodRow { sits: row.sits, ..after.clone() } != *row
@@ -300,6 +321,7 @@ impl Engine {
         let Some(row) = self.pods.remove(key) else { return };
         self.set_memberships(key, Some(row.shape), None);
         self.move_seat(Some(&row), None, now);
+        self.follow_nomination(key, now);
         self.let_go(row.shape, now);
         if let Some(unit) = unit {
             self.touch(&unit, now);
@@ -322,6 +344,7 @@ impl Engine {
         let after = PodRow { sits: Sits::Nowhere, ..before.clone() };
         self.pods.seat(key, Sits::Nowhere);
         self.move_seat(Some(&before), Some(&after), now);
+        self.follow_nomination(key, now);
         let unit = after.unit(key);
         let failures = self.retries.get(&unit).map_or(0, |retry| retry.failures) + 1;
         let pause = (RETRY_SECONDS_MIN << failures.min(16).saturating_sub(1)).min(RETRY_SECONDS_MAX);
@@ -353,6 +376,7 @@ impl Engine {
             let free_after = self.free_of(node);
             let amount = |list: &[i64], resource: usize| list.get(resource).copied().unwrap_or(0);
             self.wake_by_offer(
+                node,
                 &Offer { node: present.as_ref(), free: &|resource| amount(&free_before, resource.index()) },
                 &Offer { node: present.as_ref(), free: &|resource| amount(&free_after, resource.index()) },
                 now,
@@ -360,11 +384,12 @@ impl Engine {
         }
     }
 
-    fn wake_by_offer(&mut self, before: &Offer<'_>, after: &Offer<'_>, now: Time) {
+    pub(crate) fn wake_by_offer(&mut self, node: NodeId, before: &Offer<'_>, after: &Offer<'_>, now: Time) {
         if self.sleepers.is_empty() {
             return;
         }
-        for unit in self.sleepers.wake_by_offer(before, after, &self.shapes) {
+        let is_held = self.holds.are_on(node);
+        for unit in self.sleepers.wake_by_offer(before, after, is_held, &self.shapes) {
             self.touch(&unit, now);
         }
     }

@@ -1,6 +1,7 @@
 //! What the engine is told.
 
-use tutti_model::{Group, Labels, Node, ObjectKey, Pod, Text};
+use crate::decision::UnitKey;
+use tutti_model::{Group, Labels, Node, ObjectKey, Pod, ResourceList, Text, Time};
 
 /// A fact about the cluster. Facts may come in any order: a pod may be seen before its node or its group.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +25,9 @@ pub enum Event {
         /// Its labels; none once it is gone.
         labels: Labels,
     },
+    /// Seats are promised to a unit until a time: nobody of its priority or below takes them meanwhile. Replaces what
+    /// was promised to it before; no seats end the promise.
+    Hold(Box<Hold>),
     /// A binding that was decided did certainly not happen: the seat is free and the pod pending again. The
     /// group is tried again after a pause that grows with every failure in a row.
     BindFailed {
@@ -32,4 +36,28 @@ pub enum Event {
         /// Its identity; a failure that is told of an earlier pod of that name is ignored.
         uid: Text,
     },
+}
+
+/// A promise of seats.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hold {
+    /// To whom.
+    pub unit: UnitKey,
+    /// Who has a higher priority than this may take the seats all the same.
+    pub priority: i32,
+    /// Until when.
+    pub expires: Time,
+    /// Where, and how much.
+    pub seats: Vec<HeldSeat>,
+}
+
+/// Seats on one node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldSeat {
+    /// The node.
+    pub node: Text,
+    /// What one pod takes.
+    pub requests: ResourceList,
+    /// How many pods.
+    pub count: u32,
 }

@@ -9,6 +9,7 @@ mod counts;
 pub mod decision;
 pub mod engine;
 pub mod event;
+mod holds;
 mod nodes;
 pub mod oracle;
 mod pods;
@@ -25,5 +26,5 @@ mod wake;
 
 pub use decision::{Decision, Placement, Seat, UnitKey, Waiting};
 pub use engine::{Config, Engine};
-pub use event::Event;
+pub use event::{Event, HeldSeat, Hold};
 pub use refusal::Refusal;

@@ -181,7 +181,8 @@ impl NodeTable {
         digest
     }
 
-    fn shift(&mut self, id: NodeId, requests: &[(ResourceId, i64)], count: i64) {
+    /// Makes less (or more, below zero) free without anybody coming or going.
+    pub(crate) fn shift(&mut self, id: NodeId, requests: &[(ResourceId, i64)], count: i64) {
         for &(resource, amount) in requests {
             self.add_columns(resource.index() + 1);
             // Amounts are bounded by AMOUNT_MAX; should a flood of absurd pods overflow a row all the same,

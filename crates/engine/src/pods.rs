@@ -2,6 +2,7 @@
 
 use crate::decision::UnitKey;
 use crate::nodes::NodeId;
+use crate::refusal::Unsupported;
 use crate::shape::ShapeId;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
@@ -38,6 +39,10 @@ pub(crate) struct PodRow {
     pub(crate) labels: Labels,
     pub(crate) shape: ShapeId,
     pub(crate) gated: bool,
+    /// The first thing it needs that is not placed yet.
+    pub(crate) unsupported: Option<Unsupported>,
+    /// Where room is promised to it.
+    pub(crate) nominated: Option<Text>,
     pub(crate) sits: Sits,
     pub(crate) life: Life,
     pub(crate) terminating: bool,
@@ -50,6 +55,8 @@ impl PodRow {
             Phase::Succeeded => Life::Succeeded,
             Phase::Failed => Life::Failed,
         };
+        let device = pod.device_claims.first().cloned().map(Unsupported::DeviceClaim);
+        let volume = pod.volume_claims.first().cloned().map(Unsupported::VolumeClaim);
         Self {
             uid: pod.uid.clone(),
             created: pod.created,
@@ -59,6 +66,8 @@ impl PodRow {
             labels: pod.labels.clone(),
             shape,
             gated: !pod.gates.is_empty(),
+            unsupported: device.or(volume),
+            nominated: pod.nominated.clone(),
             // A pod that has ended gives its seat back.
             sits: if life == Life::Active { sits } else { Sits::Nowhere },
             life,
@@ -85,6 +94,12 @@ impl PodRow {
     /// True if it waits for a place and nothing holds it back.
     pub(crate) fn wants_seat(&self) -> bool {
         self.life == Life::Active && self.sits == Sits::Nowhere && !self.gated && !self.terminating
+    }
+
+    /// The node where room is kept for it while it waits, held back or not.
+    pub(crate) fn promised(&self) -> Option<&Text> {
+        let waits = self.life == Life::Active && self.sits == Sits::Nowhere && !self.terminating;
+        self.nominated.as_ref().filter(|_| waits)
     }
 
     /// True if it counts to the minimum of its group already.

@@ -22,10 +22,37 @@ pub enum Refusal {
     },
     /// Members contradict each other or their group. Waiting does not help; somebody must change them.
     Contradiction(Contradiction),
+    /// Members need something that Tutti does not place yet; starting them anyway would be wrong.
+    Unsupported(Unsupported),
     /// No placement exists; this is proven.
     NoRoom(NoRoom),
     /// No placement was found within the search budget, and none was excluded.
     Undecided(NoRoom),
+}
+
+/// What is not placed yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unsupported {
+    /// Devices by claim.
+    DeviceClaim(Text),
+    /// Volumes by claim.
+    VolumeClaim(Text),
+    /// All members in one domain of this label key.
+    GroupTopology(Text),
+    /// Groups of groups.
+    Composite(ObjectKey),
+}
+
+impl fmt::Display for Unsupported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DeviceClaim(name) => write!(f, "resource claim {name}")?,
+            Self::VolumeClaim(name) => write!(f, "persistent volume claim {name}")?,
+            Self::GroupTopology(key) => write!(f, "topology constraint {key} of the group")?,
+            Self::Composite(key) => write!(f, "composite pod group {key}")?,
+        }
+        f.write_str(" is not supported yet; it waits rather than being placed without")
+    }
 }
 
 /// Members that cannot be decided together.
@@ -117,6 +144,7 @@ impl fmt::Display for Refusal {
                 Ok(())
             }
             Self::Contradiction(contradiction) => write!(f, "{contradiction}"),
+            Self::Unsupported(what) => write!(f, "{what}"),
             Self::NoRoom(room) => write!(f, "{room}"),
             Self::Undecided(room) => {
                 write!(

@@ -79,6 +79,7 @@ impl Sleepers {
         &mut self,
         before: &Offer<'_>,
         after: &Offer<'_>,
+        is_held: bool,
         shapes: &Shapes,
     ) -> BTreeSet<UnitKey> {
         let mut woken = BTreeSet::new();
@@ -86,8 +87,11 @@ impl Sleepers {
             let gain = gain(shapes.get(id), before, after);
             let wakes = |unit: &&UnitKey| match gain {
                 Gain::Nothing => false,
-                // Members of one shape count copies; what does not make room for one more does not help.
-                Gain::Scraps => self.units.get(*unit).is_some_and(|sleeper| sleeper.shapes.len() > 1),
+                // Members of one shape count copies; what does not make room for one more does not help. But whoever
+                // is above a promise on this node has more room there than is free.
+                Gain::Scraps => {
+                    is_held || self.units.get(*unit).is_some_and(|sleeper| sleeper.shapes.len() > 1)
+                }
                 Gain::Copies => true,
             };
             woken.extend(units.iter().filter(wakes).cloned());

@@ -1,13 +1,15 @@
-//! Pod groups, in all versions that are served: their shapes differ only in fields that are not read yet.
+//! Pod groups, in all versions that are served.
 
+use crate::claims::{GroupClaimView, read_group_claims, read_preemption};
 use crate::condition::{self, Condition, ConditionView};
 use crate::error::{ObjectError, ObjectKind};
 use crate::lenient::{Lenient, Shape, Shaped};
+use crate::selector::{read_each, text};
 use crate::view::{Kind, Names, View};
 use kube::api::ApiResource;
 use kube::core::DynamicResourceScope;
 use std::num::NonZeroU32;
-use tutti_model::{Group, ModelError, ObjectKey, Policy, Text};
+use tutti_model::{Disruption, Group, ModelError, ObjectKey, Policy, Text};
 
 /// A pod group, as far as scheduling reads it.
 pub type PodGroupView = View<PodGroupKind>;
@@ -39,6 +41,41 @@ impl Kind for PodGroupKind {
 pub struct PodGroupSpecView {
     scheduling_policy: Lenient<PolicyView>,
     priority: Lenient<i32>,
+    parent_composite_pod_group_name: Lenient<String>,
+    scheduling_constraints: Lenient<ConstraintsView>,
+    disruption_mode: Lenient<DisruptionView>,
+    preemption_policy: Lenient<String>,
+    resource_claims: Lenient<Vec<Lenient<GroupClaimView>>>,
+}
+
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default)]
+struct ConstraintsView {
+    topology: Lenient<Vec<Lenient<TopologyView>>>,
+}
+
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default)]
+struct TopologyView {
+    key: Lenient<String>,
+}
+
+/// A word in 1.36, an object since 1.37.
+#[derive(Debug, Clone, serde::Deserialize)]
+#[serde(untagged)]
+enum DisruptionView {
+    Word(String),
+    Object(DisruptionObject),
+}
+
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default)]
+struct DisruptionObject {
+    all: Lenient<BasicView>,
+}
+
+impl Shaped for DisruptionView {
+    const SHAPE: Shape = Shape::TextOrObject;
 }
 
 #[derive(Debug, Clone, Default, serde::Deserialize)]
@@ -67,7 +104,15 @@ pub struct PodGroupStatusView {
 macro_rules! objects {
     ($($name:ty),*) => { $(impl Shaped for $name { const SHAPE: Shape = Shape::Object; })* };
 }
-objects!(PodGroupSpecView, PolicyView, BasicView, GangView, PodGroupStatusView);
+objects!(
+    PodGroupSpecView,
+    PolicyView,
+    BasicView,
+    GangView,
+    ConstraintsView,
+    TopologyView,
+    PodGroupStatusView
+);
 
 /// What was understood of a pod group.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,13 +148,25 @@ impl PodGroupView {
             Some(status) => condition::find(&status.conditions, condition_type),
             None => None,
         };
+        let preemption =
+            problems.or_default(read_preemption(&spec.preemption_policy, "spec.preemptionPolicy"));
+        let parent = problems
+            .or_default(text(&spec.parent_composite_pod_group_name, "spec.parentCompositePodGroupName"));
+        let parent = (!parent.is_empty()).then(|| ObjectKey::new(key.namespace.clone(), parent));
+        let topology = problems.or_default(read_topology(&spec.scheduling_constraints));
+        let disruption = problems.or_default(read_disruption(&spec.disruption_mode));
+        let claims = problems.or_default(read_group_claims(&spec.resource_claims));
         let group = policy.filter(|_| problems.is_empty()).map(|policy| Group {
-            key: key.clone(),
-            uid: uid.clone(),
             generation,
             created: self.created(),
+            parent,
             policy,
+            topology,
             priority,
+            disruption,
+            preemption,
+            claims,
+            ..Group::new(key.clone(), uid.clone())
         });
         GroupReading {
             uid,
@@ -120,6 +177,32 @@ impl PodGroupView {
             errors: problems.into_errors(ObjectKind::PodGroup, &key),
             key,
         }
+    }
+}
+
+fn read_topology(constraints: &Lenient<ConstraintsView>) -> Result<Vec<Text>, ModelError> {
+    const FIELD: &str = "spec.schedulingConstraints";
+    let Some(constraints) = constraints.at(FIELD)? else { return Ok(Vec::new()) };
+    let field = format!("{FIELD}.topology");
+    let list = constraints.topology.at(&field)?.map_or(&[][..], Vec::as_slice);
+    let key = |view: &TopologyView| match text(&view.key, "key")? {
+        "" => Err(ModelError::new("key", "is missing")),
+        key => Ok(Text::from(key)),
+    };
+    read_each(list, key).map_err(|error| error.within(&field))
+}
+
+fn read_disruption(mode: &Lenient<DisruptionView>) -> Result<Disruption, ModelError> {
+    const FIELD: &str = "spec.disruptionMode";
+    match mode.at(FIELD)? {
+        None => Ok(Disruption::Single),
+        Some(DisruptionView::Word(word)) => match word.as_str() {
+            "Pod" => Ok(Disruption::Single),
+            "PodGroup" => Ok(Disruption::All),
+            other => Err(ModelError::new(FIELD, format!("{other:?} is not known"))),
+        },
+        Some(DisruptionView::Object(object)) if object.all.is_present() => Ok(Disruption::All),
+        Some(DisruptionView::Object(_)) => Ok(Disruption::Single),
     }
 }
 
@@ -194,6 +277,38 @@ mod tests {
             let condition = reading.scheduled.unwrap();
             assert_eq!(condition.status, ConditionStatus::False);
             assert_eq!((condition.message.as_ref(), condition.observed_generation), ("m", 2));
+        }
+    }
+
+    #[test]
+    fn constraints_modes_and_claims_are_read_in_both_spellings() {
+        let both = [
+            json!({"schedulingPolicy": {"basic": {}}, "disruptionMode": "PodGroup"}),
+            json!({"schedulingPolicy": {"basic": {}}, "disruptionMode": {"all": {}}}),
+        ];
+        for spec in both {
+            assert_eq!(read(&spec).group.unwrap().disruption, Disruption::All);
+        }
+        let group = read(&json!({
+            "schedulingPolicy": {"basic": {}}, "parentCompositePodGroupName": "top",
+            "schedulingConstraints": {"topology": [{"key": "rack"}]}, "preemptionPolicy": "Never",
+            "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}],
+        }));
+        let group = group.group.unwrap();
+        assert_eq!(group.parent, Some(ObjectKey::new("a", "top")));
+        assert_eq!(group.topology, [Text::from("rack")]);
+        assert_eq!(group.preemption, tutti_model::Preemption::Never);
+        assert_eq!(group.claims[0].source, tutti_model::ClaimSource::Template("t".into()));
+        for (spec, error) in [
+            (json!({"disruptionMode": "Most"}), "spec.disruptionMode: \"Most\" is not known"),
+            (json!({"disruptionMode": 7}), "spec.disruptionMode: want text or an object, found 7"),
+            (json!({"resourceClaims": [{"name": "x"}]}), "spec.resourceClaims[0]: want either"),
+        ] {
+            let mut spec = spec;
+            spec["schedulingPolicy"] = json!({"basic": {}});
+            let reading = read(&spec);
+            assert!(reading.group.is_none());
+            assert!(reading.errors[0].to_string().contains(error), "{}", reading.errors[0]);
         }
     }
 

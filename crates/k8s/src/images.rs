@@ -15,23 +15,10 @@ pub(crate) struct ImageView {
     size_bytes: Lenient<i64>,
 }
 
-/// One of a pod's `volumes`; only those that are images are of interest.
-#[derive(Debug, Clone, Default, serde::Deserialize)]
-#[serde(default)]
-pub(crate) struct VolumeView {
-    image: Lenient<ImageVolumeView>,
-}
-
-#[derive(Debug, Clone, Default, serde::Deserialize)]
-#[serde(default)]
-struct ImageVolumeView {
-    reference: Lenient<String>,
-}
-
 macro_rules! objects {
     ($($name:ty),*) => { $(impl Shaped for $name { const SHAPE: Shape = Shape::Object; })* };
 }
-objects!(ImageView, VolumeView, ImageVolumeView);
+objects!(ImageView);
 
 /// The images of a pod's containers, init containers and volumes, once for every use.
 pub(crate) fn read_pod_images(spec: &PodSpecView) -> Vec<Text> {

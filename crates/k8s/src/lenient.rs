@@ -32,6 +32,8 @@ pub enum Shape {
     List,
     /// An object.
     Object,
+    /// Text in one version of the API, an object in another.
+    TextOrObject,
 }
 
 impl Shape {
@@ -43,6 +45,7 @@ impl Shape {
             Self::Amount => "a quantity",
             Self::List => "a list",
             Self::Object => "an object",
+            Self::TextOrObject => "text or an object",
         }
     }
 }
@@ -206,7 +209,7 @@ impl<'de, T: Shaped + Deserialize<'de>> Visitor<'de> for LenientVisitor<T> {
     }
 
     fn visit_str<E: de::Error>(self, value: &str) -> Result<Self::Value, E> {
-        if matches!(T::SHAPE, Shape::Text | Shape::Amount) {
+        if matches!(T::SHAPE, Shape::Text | Shape::Amount | Shape::TextOrObject) {
             let read = T::deserialize(IntoDeserializer::<de::value::Error>::into_deserializer(value));
             if let Ok(read) = read {
                 return Ok(Lenient::Read(read));
@@ -224,7 +227,7 @@ impl<'de, T: Shaped + Deserialize<'de>> Visitor<'de> for LenientVisitor<T> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        if T::SHAPE == Shape::Object {
+        if matches!(T::SHAPE, Shape::Object | Shape::TextOrObject) {
             return T::deserialize(MapAccessDeserializer::new(map)).map(Lenient::Read);
         }
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}

@@ -8,6 +8,7 @@
 //!
 //! *Which API*: [`Capabilities::discover`] asks the cluster what it serves.
 
+mod claims;
 pub mod condition;
 pub mod discovery;
 pub mod error;

@@ -1,5 +1,6 @@
 //! Pods.
 
+use crate::claims::{read_device_claims, read_preemption, read_volume_claims};
 use crate::condition::{self, Condition};
 use crate::error::{ObjectError, ObjectKind, Problems};
 use crate::images::read_pod_images;
@@ -89,6 +90,12 @@ impl PodView {
         pod.gates = problems.or_default(read_list(&spec.scheduling_gates, "spec.schedulingGates", |gate| {
             text(&gate.name, "name").map(Text::from)
         }));
+        pod.preemption =
+            problems.or_default(read_preemption(&spec.preemption_policy, "spec.preemptionPolicy"));
+        pod.device_claims = problems.or_default(read_device_claims(spec));
+        pod.volume_claims = problems.or_default(read_volume_claims(spec, &key));
+        let nominated = problems.or_default(text(&status.nominated_node_name, "status.nominatedNodeName"));
+        pod.nominated = (!nominated.is_empty()).then(|| nominated.into());
         let node = problems.or_default(text(&spec.node_name, "spec.nodeName"));
         pod.node = (!node.is_empty()).then(|| node.into());
         pod.phase = read_phase(problems.or_default(text(&status.phase, "status.phase")));

@@ -1,7 +1,6 @@
 //! The fields of a pod that are read.
 
 use crate::condition::ConditionView;
-use crate::images::VolumeView;
 use crate::inter_pod::SpreadView;
 use crate::lenient::{Lenient, Shape, Shaped};
 use crate::resources::{Amounts, Requirements};
@@ -15,6 +14,7 @@ pub struct PodSpecView {
     pub(crate) containers: Lenient<Vec<Lenient<ContainerView>>>,
     pub(crate) init_containers: Lenient<Vec<Lenient<ContainerView>>>,
     pub(crate) volumes: Lenient<Vec<Lenient<VolumeView>>>,
+    pub(crate) resource_claims: Lenient<Vec<Lenient<NamedView>>>,
     pub(crate) resources: Lenient<Requirements>,
     pub(crate) overhead: Amounts,
     pub(crate) node_selector: Lenient<BTreeMap<String, Lenient<String>>>,
@@ -23,6 +23,7 @@ pub struct PodSpecView {
     pub(crate) topology_spread_constraints: Lenient<Vec<Lenient<SpreadView>>>,
     pub(crate) scheduling_gates: Lenient<Vec<Lenient<GateView>>>,
     pub(crate) priority: Lenient<i32>,
+    pub(crate) preemption_policy: Lenient<String>,
     pub(crate) scheduler_name: Lenient<String>,
     pub(crate) scheduling_group: Lenient<SchedulingGroupView>,
     pub(crate) node_name: Lenient<String>,
@@ -49,6 +50,41 @@ pub(crate) struct PortView {
     pub(crate) host_ip: Lenient<String>,
 }
 
+/// One of `spec.volumes`. Volumes that come with the pod, such as an `emptyDir`, ask nothing of a node.
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct VolumeView {
+    pub(crate) name: Lenient<String>,
+    pub(crate) image: Lenient<ImageVolumeView>,
+    pub(crate) persistent_volume_claim: Lenient<VolumeClaimView>,
+    pub(crate) ephemeral: Lenient<EphemeralView>,
+}
+
+/// `image` of a volume.
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default)]
+pub(crate) struct ImageVolumeView {
+    pub(crate) reference: Lenient<String>,
+}
+
+/// `persistentVolumeClaim` of a volume.
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct VolumeClaimView {
+    pub(crate) claim_name: Lenient<String>,
+}
+
+/// `ephemeral` of a volume: a claim is made for the pod.
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+pub(crate) struct EphemeralView {}
+
+/// Anything of which only the name matters.
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default)]
+pub(crate) struct NamedView {
+    pub(crate) name: Lenient<String>,
+}
+
 /// One of `spec.schedulingGates`.
 #[derive(Debug, Clone, Default, serde::Deserialize)]
 #[serde(default)]
@@ -68,6 +104,7 @@ pub(crate) struct SchedulingGroupView {
 #[serde(default, rename_all = "camelCase")]
 pub struct PodStatusView {
     pub(crate) phase: Lenient<String>,
+    pub(crate) nominated_node_name: Lenient<String>,
     pub(crate) conditions: Lenient<Vec<Lenient<ConditionView>>>,
     pub(crate) container_statuses: Lenient<Vec<Lenient<ContainerStatusView>>>,
     pub(crate) init_container_statuses: Lenient<Vec<Lenient<ContainerStatusView>>>,
@@ -90,6 +127,11 @@ objects!(
     PodSpecView,
     ContainerView,
     PortView,
+    VolumeView,
+    ImageVolumeView,
+    VolumeClaimView,
+    EphemeralView,
+    NamedView,
     GateView,
     SchedulingGroupView,
     PodStatusView,

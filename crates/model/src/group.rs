@@ -1,10 +1,10 @@
-//! Groups of pods that are decided together.
+//! Groups of pods that are decided together, and groups of groups.
 
 use crate::key::{ObjectKey, Text};
 use crate::time::Time;
 use std::num::NonZeroU32;
 
-/// How many members have to be placed together.
+/// How many members have to be placed together. Of a group the members are pods, of a composite they are groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Policy {
     /// Each member for itself, in one decision.
@@ -26,7 +26,45 @@ impl Policy {
     }
 }
 
-/// A group, as far as scheduling reads it. Members name it; it does not name them.
+/// What goes together when room is taken away from a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Disruption {
+    /// Pods, one by one.
+    #[default]
+    Single,
+    /// All of it.
+    All,
+}
+
+/// Whether somebody may take room away from others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Preemption {
+    /// From whoever has a lower priority.
+    #[default]
+    LowerPriority,
+    /// From nobody.
+    Never,
+}
+
+/// A resource claim that all members of a group share.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupClaim {
+    /// Name by which members refer to it.
+    pub name: Text,
+    /// Where it comes from.
+    pub source: ClaimSource,
+}
+
+/// Where a claim comes from.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ClaimSource {
+    /// A claim that exists.
+    Claim(Text),
+    /// A claim that is made from a template.
+    Template(Text),
+}
+
+/// What groups and composites have in common.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
     /// Namespace and name.
@@ -37,8 +75,38 @@ pub struct Group {
     pub generation: i64,
     /// When it was made; older groups come first.
     pub created: Time,
+    /// The composite that it is part of; always of its own namespace.
+    pub parent: Option<ObjectKey>,
     /// Policy.
     pub policy: Policy,
+    /// Label keys: all members must be on nodes with one value of each.
+    pub topology: Vec<Text>,
     /// Priority of all members together; without one, that of the members decides if they agree.
     pub priority: Option<i32>,
+    /// What goes together when it is disrupted.
+    pub disruption: Disruption,
+    /// Whether it may preempt others.
+    pub preemption: Preemption,
+    /// Claims that its members share; composites have none.
+    pub claims: Vec<GroupClaim>,
+}
+
+impl Group {
+    /// A group of its own with the basic policy; fields that matter are set on it. Groups do not name their members,
+    /// members name their group.
+    pub fn new(key: ObjectKey, uid: impl Into<Text>) -> Self {
+        Self {
+            key,
+            uid: uid.into(),
+            generation: 1,
+            created: Time::default(),
+            parent: None,
+            policy: Policy::Basic,
+            topology: Vec::new(),
+            priority: None,
+            disruption: Disruption::default(),
+            preemption: Preemption::default(),
+            claims: Vec::new(),
+        }
+    }
 }

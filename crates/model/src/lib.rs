@@ -22,10 +22,11 @@ pub mod requests;
 pub mod scenario;
 pub mod taint;
 pub mod time;
+pub mod tree;
 
 pub use amount::{Resource, ResourceList};
 pub use error::ModelError;
-pub use group::{Group, Policy};
+pub use group::{ClaimSource, Disruption, Group, GroupClaim, Policy, Preemption};
 pub use image::NodeImage;
 pub use inter_pod::{InterPod, PodSelector, PodTerm, SpreadConstraint};
 pub use key::{ObjectKey, Text};

@@ -1,6 +1,7 @@
 //! A pod, as far as scheduling reads it.
 
 use crate::amount::ResourceList;
+use crate::group::Preemption;
 use crate::inter_pod::InterPod;
 use crate::key::{ObjectKey, Text};
 use crate::labels::Labels;
@@ -67,6 +68,14 @@ pub struct Pod {
     pub images: Vec<Text>,
     /// Names of gates that keep it from being placed.
     pub gates: Vec<Text>,
+    /// Whether it may take room away from others.
+    pub preemption: Preemption,
+    /// Names of the device claims that it needs.
+    pub device_claims: Vec<Text>,
+    /// Names of the volume claims that it needs.
+    pub volume_claims: Vec<Text>,
+    /// Where room is promised to it while it is pending.
+    pub nominated: Option<Text>,
     /// Where it is, once bound.
     pub node: Option<Text>,
     /// How far it has come.
@@ -95,6 +104,10 @@ impl Pod {
             preferences: Preferences::default(),
             images: Vec::new(),
             gates: Vec::new(),
+            preemption: Preemption::default(),
+            device_claims: Vec::new(),
+            volume_claims: Vec::new(),
+            nominated: None,
             node: None,
             phase: Phase::Pending,
             terminating: false,

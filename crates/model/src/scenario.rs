@@ -160,14 +160,7 @@ fn node_image(text: &str, word: &str) -> Result<NodeImage, ModelError> {
 }
 
 fn group(name: &str, words: &[&str], created: Time) -> Result<Group, ModelError> {
-    let mut group = Group {
-        key: key(name),
-        uid: Text::from(format!("uid-{name}")),
-        generation: 1,
-        created,
-        policy: Policy::Basic,
-        priority: None,
-    };
+    let mut group = Group { created, ..Group::new(key(name), format!("uid-{name}")) };
     for word in words {
         match word.split_once('=') {
             None if *word == "basic" => group.policy = Policy::Basic,
@@ -290,6 +283,7 @@ fn pod_word(pod: &mut Pod, word: &str) -> Result<(), ModelError> {
             pod.node = Some(Text::from(name));
             pod.phase = Phase::Running;
         }
+        Some(("nominated", name)) => pod.nominated = Some(Text::from(name)),
         Some(("priority", priority)) => pod.priority = number(priority, word)?,
         Some(("scheduler", name)) => pod.scheduler_name = Text::from(name),
         Some(("phase", "Succeeded")) => pod.phase = Phase::Succeeded,

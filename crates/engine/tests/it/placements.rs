@@ -364,3 +364,71 @@ fn a_pod_that_is_made_again_under_its_name_is_another_pod() {
     "#]]
     .assert_eq(&show(&world.settle()));
 }
+
+#[test]
+fn promised_seats_are_kept_from_equals_but_not_from_their_betters() {
+    let mut world = World::parse(
+        "node a cpu=2
+         group late gang=2
+         pod equal cpu=1
+         pod urgent cpu=1 priority=5",
+    );
+    let mut requests = tutti_model::ResourceList::new();
+    requests.set(tutti_model::Resource::new("cpu"), 1000);
+    let seats = vec![tutti_engine::HeldSeat { node: "a".into(), requests, count: 2 }];
+    let unit = tutti_engine::UnitKey::Group(tutti_model::ObjectKey::new("default", "late"));
+    let hold = tutti_engine::Hold { unit, priority: 0, expires: Time(10_000), seats };
+    world.engine.apply(Event::Hold(Box::new(hold)), Time(0));
+    expect![[r#"
+        pod default/urgent: urgent->a
+        pod default/equal (1) waits: 0/1 nodes have room: 1 too little cpu
+    "#]]
+    .assert_eq(&show(&world.settle()));
+    assert_eq!(world.engine.decide(Time(9_999)), Decision::Idle { wake_at: Some(Time(10_000)) });
+    world.now = Time(10_000);
+    expect![[r#"
+        pod default/equal: equal->a
+    "#]]
+    .assert_eq(&show(&world.settle()));
+}
+
+#[test]
+fn a_promise_serves_the_unit_it_was_made_to_and_then_ends() {
+    let mut world = World::parse(
+        "node a cpu=2
+         pod nominated cpu=2 gated nominated=a
+         pod equal cpu=1",
+    );
+    expect![[r#"
+        pod default/equal (1) waits: 0/1 nodes have room: 1 too little cpu
+    "#]]
+    .assert_eq(&show(&world.settle()));
+    let mut ready = world.pod("nominated");
+    ready.gates.clear();
+    world.set_pod(ready);
+    expect![[r#"
+        pod default/nominated: nominated->a
+    "#]]
+    .assert_eq(&show(&world.settle()));
+}
+
+#[test]
+fn what_is_not_supported_yet_waits_rather_than_being_placed_without() {
+    let mut world = World::parse(
+        "node a cpu=8
+         group g gang=1
+         pod member group=g cpu=1
+         pod claims cpu=1",
+    );
+    let mut pod = world.pod("claims");
+    pod.volume_claims.push("data".into());
+    world.set_pod(pod);
+    let mut group = tutti_model::scenario::Scenario::parse("group g gang=1").unwrap().groups.remove(0);
+    group.topology.push("rack".into());
+    world.engine.apply(Event::GroupSet(Box::new(group)), world.now);
+    expect![[r#"
+        group default/g (1) waits: topology constraint rack of the group is not supported yet; it waits rather than being placed without
+        pod default/claims (1) waits: persistent volume claim data is not supported yet; it waits rather than being placed without
+    "#]]
+    .assert_eq(&show(&world.settle()));
+}

@@ -2,12 +2,12 @@
 
 use crate::driver::{World, show};
 use crate::random::{Dice, node, requirements, wishes};
-use tutti_engine::{Config, Decision, Engine, Event};
+use tutti_engine::{Config, Decision, Engine, Event, HeldSeat, Hold, UnitKey};
 use tutti_model::Phase;
 use tutti_model::scenario::Scenario;
 
 /// An engine that has seen the same cluster and sleeps on nothing.
-fn from_scratch(world: &World, groups: &[tutti_model::Group]) -> Vec<Decision> {
+fn from_scratch(world: &World, groups: &[tutti_model::Group], holds: &[Hold]) -> Vec<Decision> {
     let mut fresh = World { engine: Engine::new(Config::default()), ..world.clone() };
     for node in &world.nodes {
         fresh.engine.apply(Event::NodeSet(Box::new(node.clone())), world.now);
@@ -18,7 +18,26 @@ fn from_scratch(world: &World, groups: &[tutti_model::Group]) -> Vec<Decision> {
     for pod in &world.pods {
         fresh.engine.apply(Event::PodSet(Box::new(pod.clone())), world.now);
     }
+    for hold in holds {
+        fresh.engine.apply(Event::Hold(Box::new(hold.clone())), world.now);
+    }
     fresh.settle()
+}
+
+/// Seats for a group on some node.
+fn random_hold(dice: &mut Dice, world: &World, group: &tutti_model::Group) -> Hold {
+    let mut requests = tutti_model::ResourceList::new();
+    requests.set(tutti_model::Resource::new("cpu"), 1000 * dice.roll(0, 4) as i64);
+    Hold {
+        unit: UnitKey::Group(group.key.clone()),
+        priority: dice.roll(0, 2) as i32,
+        expires: world.now.plus_seconds(dice.roll(1, 8) as i64),
+        seats: vec![HeldSeat {
+            node: format!("n{}", dice.roll(0, 4)).into(),
+            requests,
+            count: dice.roll(1, 2) as u32,
+        }],
+    }
 }
 
 #[test]
@@ -39,23 +58,35 @@ fn live_through(ask: impl Fn(&mut Dice) -> String) -> usize {
     for seed in 0..300 {
         let mut dice = Dice::new(seed + 77);
         let mut world = World::parse("");
-        let mut groups = Vec::new();
+        let mut groups: Vec<tutti_model::Group> = Vec::new();
+        let mut holds: Vec<Hold> = Vec::new();
         for step in 0..40 {
-            match dice.roll(0, 6) {
+            world.now = world.now.plus_seconds(1);
+            match dice.roll(0, 8) {
                 0 | 1 => {
                     let name = format!("n{}", dice.roll(0, 4));
                     world.add(&node(&mut dice, &name));
                 }
                 2 => world.remove_node(&format!("n{}", dice.roll(0, 4))),
                 3 | 4 => {
-                    let minimum = dice.roll(1, 3);
-                    let text = format!("group g{step} gang={minimum}\n");
+                    let (minimum, priority) = (dice.roll(1, 3), dice.roll(0, 2));
+                    let text = format!("group g{step} gang={minimum} priority={priority}\n");
                     groups.extend(Scenario::parse(&text).unwrap().groups);
                     let mut text = text;
                     for member in 0..dice.roll(1, 4) {
-                        text += &format!("pod p{step}-{member} group=g{step} {}\n", ask(&mut dice));
+                        text += &format!(
+                            "pod p{step}-{member} group=g{step} priority={priority} {}\n",
+                            ask(&mut dice)
+                        );
                     }
                     world.add(&text);
+                }
+                7 if !groups.is_empty() => {
+                    let group = &groups[dice.roll(0, groups.len() as u64 - 1) as usize];
+                    let hold = random_hold(&mut dice, &world, group);
+                    holds.retain(|other| other.unit != hold.unit);
+                    world.engine.apply(Event::Hold(Box::new(hold.clone())), world.now);
+                    holds.push(hold);
                 }
                 _ if world.pods.is_empty() => {}
                 5 => {
@@ -71,7 +102,8 @@ fn live_through(ask: impl Fn(&mut Dice) -> String) -> usize {
                 }
             }
             placements += world.settle().iter().filter(|d| matches!(d, Decision::Place(_))).count();
-            let missed = from_scratch(&world, &groups);
+            holds.retain(|hold: &Hold| hold.expires > world.now);
+            let missed = from_scratch(&world, &groups, &holds);
             let missed: Vec<Decision> =
                 missed.into_iter().filter(|decision| matches!(decision, Decision::Place(_))).collect();
             assert!(missed.is_empty(), "seed {seed} step {step}: asleep but placeable:\n{}", show(&missed));

@@ -112,12 +112,9 @@ impl Sim {
     pub(super) fn gang(&mut self, name: &str, min_count: u32) {
         let min_count = NonZeroU32::new(min_count).unwrap();
         let group = Group {
-            key: key(name),
-            uid: format!("{name}-{}", self.version).into(),
-            generation: 1,
             created: self.now,
             policy: Policy::Gang { min_count },
-            priority: None,
+            ..Group::new(key(name), format!("{name}-{}", self.version))
         };
         self.groups.insert(group.key.clone(), group);
         self.group_conditions.remove(&key(name));
