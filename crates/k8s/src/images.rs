@@ -61,7 +61,7 @@ mod tests {
             "metadata": {"name": "p", "namespace": "a", "uid": "u"},
             "spec": {"containers": [{"name": "c", "image": "app:v1"}, {"name": "d", "image": "app:v1"}],
                      "initContainers": [{"name": "i", "image": "registry:5000/setup"}],
-                     "volumes": [{"name": "v", "image": {"reference": "data:v2"}}, {"name": "w", "emptyDir": {}}, 7]},
+                     "volumes": [{"name": "v", "image": {"reference": "data:v2"}}, {"name": "w", "emptyDir": {}}]},
         }))
         .unwrap();
         let reading = view.read();
