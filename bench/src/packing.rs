@@ -8,7 +8,7 @@ use std::time::Instant;
 use tutti_engine::{Config, Decision, Engine, Event, Refusal};
 use tutti_model::{Node, Resource, Text, Time};
 
-const INSTANCES: u64 = 100;
+const INSTANCES: u64 = 1_000;
 const NODES: u64 = 40;
 
 /// Prints how many were placed, how long the slowest hundredth took, and how many twins stayed undecided.

@@ -26,9 +26,7 @@ impl Packing {
     pub(super) fn of_fill(problem: &Problem, fill: &[(usize, u32)]) -> Self {
         let mut packing = Self::empty(problem);
         for &(bin, count) in fill {
-            for _ in 0..count {
-                packing.put(problem, 0, bin);
-            }
+            packing.put(problem, 0, bin, count);
         }
         packing
     }
@@ -41,10 +39,8 @@ impl Packing {
     ) -> Self {
         let mut packing = Self::empty(problem);
         for (bin, counts) in seats {
-            for (&kind, &count) in kinds.iter().zip(counts) {
-                for _ in 0..count {
-                    packing.put(problem, kind, bin);
-                }
+            for (&kind, &count) in kinds.iter().zip(counts).filter(|(_, count)| **count > 0) {
+                packing.put(problem, kind, bin, count);
             }
         }
         packing
@@ -81,20 +77,20 @@ impl Packing {
         self.used.iter().map(|(bin, free)| (*bin, free.as_slice()))
     }
 
-    /// Adds one member.
-    pub(super) fn put(&mut self, problem: &Problem, kind: usize, bin: usize) {
+    /// Adds members of one kind.
+    pub(super) fn put(&mut self, problem: &Problem, kind: usize, bin: usize, count: u32) {
         let at = self.used.iter().position(|(used, _)| *used == bin).unwrap_or_else(|| {
             self.used.push((bin, problem.free_in(bin).to_vec()));
             self.used.len() - 1
         });
         for (free, demand) in self.used[at].1.iter_mut().zip(&problem.kinds[kind].demand) {
-            *free -= demand;
+            *free -= demand * i64::from(count);
         }
         match self.seats[kind].iter_mut().find(|(used, _)| *used == bin) {
-            Some((_, count)) => *count += 1,
-            None => self.seats[kind].push((bin, 1)),
+            Some((_, seats)) => *seats += count,
+            None => self.seats[kind].push((bin, count)),
         }
-        self.placed += 1;
+        self.placed += count;
     }
 }
 
@@ -164,10 +160,12 @@ fn in_order(problem: &Problem, order: &[usize], within: Option<(usize, u32)>) ->
         let near = problem.constraints.near[kind].as_ref()?;
         Some((&near.keys.first()?.domain, domain))
     });
+    let rules_bind = !problem.constraints.is_empty();
     for &kind in order {
         let domains = domains.filter(|_| problem.constraints.near[kind].is_some());
         let is_within = |bin: usize| domains.is_none_or(|(of_bin, domain)| of_bin[bin] == domain);
-        for _ in 0..problem.kinds[kind].count {
+        let mut left = problem.kinds[kind].count;
+        while left > 0 {
             let used = packing.used().map(|(bin, free)| (bin, free, false));
             let fresh = unused.iter().filter_map(|bins| bins.last());
             let fresh = fresh.map(|&bin| (bin, problem.free_in(bin), true));
@@ -180,14 +178,19 @@ fn in_order(problem: &Problem, order: &[usize], within: Option<(usize, u32)>) ->
                         && loads.admits(kind, bin)
                         && loads.pleases(kind, bin)
                 })
-                .map(|(bin, free, is_fresh)| (left_over(problem, kind, free), bin, is_fresh))
-                .min();
-            let Some((_, bin, is_fresh)) = chosen else { break };
+                .map(|(bin, free, is_fresh)| (left_over(problem, kind, free), bin, is_fresh, free))
+                .min_by_key(|&(left_over, bin, ..)| (left_over, bin));
+            let Some((_, bin, is_fresh, free)) = chosen else { break };
+            // A bin that leaves the least over for one member does so for the next, too, unless rules forbid it.
+            let count = if rules_bind { 1 } else { problem.copies(kind, free).min(u64::from(left)) as u32 };
             if is_fresh {
                 unused[problem.class_of[bin] as usize].pop();
             }
-            packing.put(problem, kind, bin);
-            loads.put(kind, bin);
+            packing.put(problem, kind, bin, count);
+            if rules_bind {
+                loads.put(kind, bin);
+            }
+            left -= count;
         }
     }
     if loads.holds() { packing } else { Packing::empty(problem) }

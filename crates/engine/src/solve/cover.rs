@@ -1,155 +1,166 @@
-//! Repair: choose a filling for every bin so that together they cover all members.
+//! Exact search for members that have no wishes about each other: one filling for each bin, so that together they
+//! cover all members.
 //!
-//! A construction for tight packings, where placing member after member paints itself into a corner. Every bin starts
-//! with the filling that wastes least; then, one bin at a time, fillings are exchanged for those that leave fewer
-//! members out. Kinds that stay out for long gain weight until somebody makes room for them. No randomness: ties go
-//! by position.
+//! Bin by bin, fillings that leave the cheapest members over first; see [`super::prices`] for what is cheap and for
+//! the bound that ends most branches early. What is left to do after some bins depends only on how many members of
+//! each kind are left; a number that led nowhere is remembered. Prices that were good for all bins are less so for
+//! the last ones, so they are improved on the way.
+//!
+//! A first choice that was wrong is found out late or never. So the search starts again and again, with the bins in
+//! another order and prices a little off, and gives up soon; only the last round has time. A round that looked at
+//! everything has proven that there is no placement.
 
-use super::completion::fillings_of;
-use super::neighbourhood::Seating;
+use super::budget::Budget;
+use super::construct::Packing;
+use super::descent::{Descent, Step};
+use super::fillings::Fillings;
+use super::prices::{Market, Prices};
 use super::problem::Problem;
+use super::search::Found;
 
-/// Exchanges that are tried before giving up.
-const EXCHANGES_MAX: u32 = 300;
-/// Comparisons of fillings that are made before giving up; bounds the time.
-const COMPARISONS_MAX: u64 = 1_000_000;
-/// How many exchanges a bin keeps its new filling at least.
-const REST: u32 = 4;
-/// Heaviest that a kind becomes; far from what a sum over members could overflow with.
-const WEIGHT_MAX: i64 = 1 << 32;
-/// Fillings that are kept for a bin, least waste first.
-const FILLINGS_KEPT: usize = 400;
+/// Bins that are searched. Every bin is a level of recursion.
+const BINS_MAX: usize = 1_000;
+/// Members that are searched for; sums of their prices stay far from overflow.
+const MEMBERS_MAX: u64 = 1 << 16;
+/// Kinds that are searched for. Every kind is a level of recursion when fillings are listed.
+const KINDS_MAX: usize = 256;
+/// Places in the tree that the first look visits, beside one for each bin. Small problems end here.
+const FIRST_LOOK: u32 = 200;
+/// Places in the tree that a round visits, beside one for each bin.
+const ROUND: u32 = 100;
+/// Rounds of improving prices: at first, and before each round of search.
+const IMPROVEMENTS: i64 = 100;
+const IMPROVEMENTS_PER_ROUND: i64 = 10;
+/// The last round gets one part in this many of the budget.
+const LAST_SHARE: u64 = 5;
 
-/// Fillings for all bins that leave out few members, in the order of [`Problem::by_difficulty`]. The fewest that
-/// were reached, none if repair was lucky.
-pub(super) fn repair(problem: &Problem, skips_max: u32) -> Seating {
-    let mut cover = Cover::new(problem);
-    let mut best = cover.seating();
-    let mut comparisons = 0;
-    for round in 0..EXCHANGES_MAX {
-        if cover.left_out() < best.left_out() {
-            best = cover.seating();
-        }
-        comparisons += cover.comparisons_per_round;
-        if best.left_out() <= skips_max || comparisons > COMPARISONS_MAX {
-            break;
-        }
-        cover.exchange(round);
+/// True if a problem is for this search.
+pub(super) fn suits(problem: &Problem) -> bool {
+    let wanted: u64 = problem.kinds.iter().map(|kind| u64::from(kind.count)).sum();
+    problem.constraints.is_empty()
+        && problem.bins.len() <= BINS_MAX
+        && problem.kinds.len() <= KINDS_MAX
+        && wanted <= MEMBERS_MAX
+}
+
+/// Looks for a placement that leaves out at most `skips_max` members.
+pub(super) fn search(problem: &Problem, skips_max: u32, budget: &mut Budget) -> Found {
+    let kinds = problem.by_difficulty();
+    let fillings = Fillings::new(problem, &kinds, budget);
+    let counts: Vec<u32> = kinds.iter().map(|&kind| problem.kinds[kind].count).collect();
+    let mut bins_of_class = vec![0; problem.classes_count];
+    for &class in &problem.class_of {
+        bins_of_class[class as usize] += 1;
     }
-    best
+    let market = Market { fillings: &fillings, bins_of_class, left: &counts, skips: skips_max };
+    Cover { problem, kinds: &kinds, market, numbers: Numbers(1) }.search(budget)
 }
 
 struct Cover<'a> {
     problem: &'a Problem,
-    wanted: Vec<i64>,
-    /// Fillings by class of bin, least waste first.
-    fillings: Vec<Vec<Vec<u32>>>,
-    /// Which filling a bin has.
-    chosen: Vec<usize>,
-    rests_until: Vec<u32>,
-    /// Members that are still without a seat; below zero if more seats are kept than there are members.
-    missing: Vec<i64>,
-    weights: Vec<i64>,
-    comparisons_per_round: u64,
+    kinds: &'a [usize],
+    market: Market<'a>,
+    numbers: Numbers,
 }
 
-impl<'a> Cover<'a> {
-    fn new(problem: &'a Problem) -> Self {
-        let kinds = problem.by_difficulty();
-        let counts: Vec<u32> = kinds.iter().map(|&kind| problem.kinds[kind].count).collect();
-        let mut fillings: Vec<Vec<Vec<u32>>> = vec![Vec::new(); problem.classes_count];
-        for bin in 0..problem.bins.len() {
-            let class = &mut fillings[problem.class_of[bin] as usize];
-            if class.is_empty() {
-                *class = fillings_of(problem, &kinds, bin, &counts).0;
-                class.truncate(FILLINGS_KEPT);
-            }
+impl Cover<'_> {
+    fn search(&mut self, budget: &mut Budget) -> Found {
+        let start = Prices::new(&self.proportions(|_| true), self.market.left);
+        let order = self.order(&start, i64::MAX, false);
+        let first = self.round(&start, order, FIRST_LOOK, budget);
+        if let Some(found) = first {
+            return found;
         }
-        let wanted: Vec<i64> = counts.iter().map(|&count| i64::from(count)).collect();
-        let mut missing = wanted.clone();
-        for &class in &problem.class_of {
-            if let Some(filling) = fillings[class as usize].first() {
-                for (missing, count) in missing.iter_mut().zip(filling) {
-                    *missing -= i64::from(*count);
-                }
-            }
+        if self.is_excluded_by_a_resource(budget) {
+            return Found::Nothing;
         }
-        let comparisons = problem.class_of.iter().map(|&class| fillings[class as usize].len() as u64).sum();
-        // Members that are hard to place are dear to leave out.
-        let weights = kinds.iter().map(|&kind| 1 + problem.kinds[kind].share / 1_000_000).collect();
-        Self {
-            problem,
-            wanted,
-            fillings,
-            chosen: vec![0; problem.bins.len()],
-            rests_until: vec![0; problem.bins.len()],
-            missing,
-            weights,
-            comparisons_per_round: comparisons,
+        let (prices, slack) = self.market.improve(&start, IMPROVEMENTS, budget);
+        if slack < 0 && self.market.fillings.is_all() {
+            return Found::Nothing;
+        }
+        let reserve = budget.steps_left() / LAST_SHARE;
+        let mut shaken = prices.clone();
+        for round in 0_u32.. {
+            let is_last = budget.steps_left() <= reserve;
+            let order = self.order(&prices, slack, round > 0);
+            let visits_max = if is_last { u32::MAX } else { ROUND };
+            if let Some(found) = self.round(&shaken, order, visits_max, budget) {
+                return found;
+            }
+            if is_last {
+                break;
+            }
+            shaken = prices.shaken(self.market.left, || self.numbers.next());
+            (shaken, _) = self.market.improve(&shaken, IMPROVEMENTS_PER_ROUND, budget);
+        }
+        Found::OutOfBudget
+    }
+
+    /// One descent; nothing if it gave up.
+    fn round(
+        &self,
+        prices: &Prices,
+        order: Vec<usize>,
+        visits_max: u32,
+        budget: &mut Budget,
+    ) -> Option<Found> {
+        let visits_max = visits_max.saturating_add(order.len() as u32);
+        let mut descent = Descent::new(self.problem, self.kinds, &self.market, order, visits_max, budget);
+        match descent.run(prices) {
+            Step::Solved => {
+                let seats = descent.seats().iter().map(|(bin, seats)| (*bin, seats.as_slice()));
+                Some(Found::Placement(Packing::of_seats(self.problem, self.kinds, seats)))
+            }
+            Step::DeadEnd if self.market.fillings.is_all() => Some(Found::Nothing),
+            Step::DeadEnd | Step::GaveUp => None,
         }
     }
 
-    fn left_out(&self) -> u32 {
-        self.missing.iter().map(|&missing| missing.max(0) as u32).sum()
+    /// True if one resource alone tells that there is no placement: bins cannot be filled as well as they had to be.
+    fn is_excluded_by_a_resource(&self, budget: &mut Budget) -> bool {
+        self.market.fillings.is_all()
+            && (0..self.problem.resources.len()).any(|resource| {
+                let prices = Prices::new(&self.proportions(|other| other == resource), self.market.left);
+                self.market.improve(&prices, 1, budget).1 < 0
+            })
     }
 
-    /// Makes the best exchange there is, if it helps; else makes whoever is left out heavier.
-    fn exchange(&mut self, round: u32) {
-        let mut best: Option<(i64, usize, usize)> = None;
-        for bin in 0..self.chosen.len() {
-            if self.rests_until[bin] > round {
-                continue;
-            }
-            let fillings = &self.fillings[self.problem.class_of[bin] as usize];
-            let Some(current) = fillings.get(self.chosen[bin]) else { continue };
-            for (index, filling) in fillings.iter().enumerate() {
-                let change = self.change(current, filling);
-                if best.is_none_or(|(least, ..)| change < least) && index != self.chosen[bin] {
-                    best = Some((change, bin, index));
-                }
-            }
-        }
-        if best.is_none_or(|(change, ..)| change >= 0) {
-            for (weight, &missing) in self.weights.iter_mut().zip(&self.missing) {
-                if missing > 0 {
-                    *weight = (*weight + 1 + *weight / 8).min(WEIGHT_MAX);
-                }
-            }
-        }
-        let Some((_, bin, index)) = best else { return };
-        let fillings = &self.fillings[self.problem.class_of[bin] as usize];
-        for (at, missing) in self.missing.iter_mut().enumerate() {
-            *missing += i64::from(fillings[self.chosen[bin]][at]) - i64::from(fillings[index][at]);
-        }
-        self.chosen[bin] = index;
-        self.rests_until[bin] = round + REST;
+    /// What members take of some resources, as shares of all that is free.
+    fn proportions(&self, counts: impl Fn(usize) -> bool) -> Vec<u64> {
+        let share = |kind: usize, resource: usize| {
+            let amount = i128::from(self.problem.kinds[kind].demand[resource]);
+            (amount << 30) / i128::from(self.problem.total[resource].max(1))
+        };
+        let resources = || (0..self.problem.resources.len()).filter(|&resource| counts(resource));
+        let sum = |&kind: &usize| resources().map(|resource| share(kind, resource)).sum::<i128>() as u64;
+        self.kinds.iter().map(sum).collect()
     }
 
-    /// How much heavier the members that are left out become if one filling is exchanged for another.
-    fn change(&self, from: &[u32], to: &[u32]) -> i64 {
-        let mut sum = 0;
-        for (at, (&from, &to)) in from.iter().zip(to).enumerate() {
-            if from != to {
-                let before = self.missing[at];
-                let after = before + i64::from(from) - i64::from(to);
-                sum += self.weights[at] * (after.max(0) - before.max(0));
-            }
-        }
-        sum
+    /// Bins with the fewest fillings that could be right first; with some disorder for another try.
+    fn order(&mut self, prices: &Prices, slack: i64, disorder: bool) -> Vec<usize> {
+        let mut values = Vec::new();
+        let candidates = |class: &super::fillings::Class| {
+            class.values(prices.by_kind(), &mut values);
+            let least = values.iter().max().map_or(0, |max| max.saturating_sub(slack.max(0) as u64));
+            values.iter().filter(|value| **value >= least).count() as u64
+        };
+        let candidates: Vec<u64> = self.market.fillings.classes().iter().map(candidates).collect();
+        let mut order: Vec<usize> = (0..self.problem.bins.len()).collect();
+        order.sort_by_cached_key(|&bin| {
+            let class = self.problem.class_of[bin];
+            let factor = if disorder { 20 + self.numbers.next() % 100 } else { 1 };
+            (candidates[class as usize] * factor, class, bin)
+        });
+        order
     }
+}
 
-    fn seating(&self) -> Seating {
-        let mut left: Vec<u32> = self.wanted.iter().map(|&wanted| wanted as u32).collect();
-        let mut by_bin = Vec::with_capacity(self.chosen.len());
-        for (bin, &chosen) in self.chosen.iter().enumerate() {
-            let fillings = &self.fillings[self.problem.class_of[bin] as usize];
-            let mut seats = vec![0; left.len()];
-            for (at, &count) in fillings.get(chosen).into_iter().flatten().enumerate() {
-                seats[at] = count.min(left[at]);
-                left[at] -= seats[at];
-            }
-            by_bin.push(seats);
-        }
-        Seating { by_bin, left }
+/// A fixed sequence of numbers that look arbitrary: the same problem always has the same answer.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 >> 33
     }
 }

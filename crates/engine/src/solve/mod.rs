@@ -8,14 +8,16 @@
 //! 3. Constructions in several orders.
 //! 4. Exact search within a budget of branches.
 
+mod budget;
 mod closed_form;
-mod completion;
 mod constraints;
 mod construct;
 mod cover;
+mod descent;
 mod explain;
-mod neighbourhood;
+mod fillings;
 mod one_shape;
+mod prices;
 mod problem;
 mod score;
 mod search;
@@ -26,6 +28,7 @@ use crate::relations::Relations;
 use crate::room::Rooms;
 pub(crate) use crate::room::Style;
 use crate::shape::{Resources, Shape, ShapeId, Shapes};
+use budget::Budget;
 use construct::Packing;
 use problem::Problem;
 
@@ -103,11 +106,9 @@ pub(crate) fn solve(request: &Request, tables: &mut Tables<'_>, branches_max: u3
     }
     let why = || explain::mixed(&problem, &best, request.need, tables);
     let skips_max = request.wanted() - request.need;
-    let found = if completion::suits(&problem) {
-        if let Some(packing) = neighbourhood::search(&problem, skips_max, branches_max / 2) {
-            return Outcome::Placed(packing.seats(&problem));
-        }
-        completion::search(&problem, skips_max, branches_max)
+    let mut budget = Budget::of_branches(branches_max);
+    let found = if cover::suits(&problem) {
+        cover::search(&problem, skips_max, &mut budget)
     } else {
         search::search(&problem, skips_max, branches_max)
     };

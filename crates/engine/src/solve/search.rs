@@ -46,7 +46,7 @@ pub(super) fn search(problem: &Problem, skips_max: u32, branches_max: u32) -> Fo
         Step::Solved => {
             let mut packing = Packing::empty(problem);
             for &(kind, bin) in &search.path {
-                packing.put(problem, kind, bin);
+                packing.put(problem, kind, bin, 1);
             }
             Found::Placement(packing)
         }

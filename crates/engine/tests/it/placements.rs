@@ -78,7 +78,7 @@ fn exact_search_finds_what_no_greedy_order_does() {
          pod four x3 group=g cpu=4
          pod three x2 group=g cpu=3",
         expect![[r#"
-            group default/g: four-0->a four-1->a four-2->a six->b three-0->b three-1->b
+            group default/g: four-0->b four-1->b four-2->b six->a three-0->a three-1->a
         "#]],
     );
 }
