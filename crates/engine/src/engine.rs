@@ -413,8 +413,8 @@ impl Engine {
     }
 
     pub(crate) fn release_shape(&mut self, shape: ShapeId) {
-        if self.shapes.release(shape) {
-            self.rooms.forget(shape);
+        if let Some(forgotten) = self.shapes.release(shape) {
+            self.rooms.forget(forgotten);
         }
     }
 }

@@ -6,9 +6,13 @@
 use crate::counts::MatcherId;
 use crate::topology::KeyId;
 use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use tutti_model::taint::untolerated;
 use tutti_model::{HostPort, Node, NodeAffinity, Pod, Resource, Toleration};
+
+/// Shapes that are kept although nobody uses them.
+const IDLE_MAX: usize = 256;
 
 /// A resource, as the engine numbers it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -178,6 +182,8 @@ pub(crate) enum Forbidden {
 pub(crate) struct Shapes {
     slots: Vec<Option<(Arc<Shape>, u32)>>,
     vacant: Vec<ShapeId>,
+    /// Shapes that nobody uses, the longest unused first.
+    idle: VecDeque<ShapeId>,
     ids: FxHashMap<Arc<Shape>, ShapeId>,
 }
 
@@ -215,6 +221,9 @@ impl Shapes {
     fn intern(&mut self, shape: Shape) -> ShapeId {
         if let Some(&id) = self.ids.get(&shape) {
             if let Some((_, uses)) = &mut self.slots[id.index()] {
+                if *uses == 0 {
+                    self.idle.retain(|&other| other != id);
+                }
                 *uses += 1;
             }
             return id;
@@ -229,20 +238,31 @@ impl Shapes {
         id
     }
 
-    /// Gives back one use; the last one frees the number. True if it was the last.
-    pub(crate) fn release(&mut self, id: ShapeId) -> bool {
-        let Some((shape, uses)) = &mut self.slots[id.index()] else {
-            return false;
-        };
+    /// Gives back one use. A shape that nobody uses is kept for a while, because the next pod often looks like the
+    /// last one; tells which shape is forgotten instead, if any.
+    pub(crate) fn release(&mut self, id: ShapeId) -> Option<ShapeId> {
+        let (shape, uses) = self.slots[id.index()].as_mut()?;
         *uses -= 1;
         if *uses > 0 {
-            return false;
+            return None;
         }
-        let shape = Arc::clone(shape);
+        // What is known of other pods changes under a shape that nobody looks after.
+        if !shape.wishes.is_empty() || !shape.matches.is_empty() {
+            return self.forget(id);
+        }
+        self.idle.push_back(id);
+        if self.idle.len() > IDLE_MAX {
+            self.idle.pop_front().and_then(|oldest| self.forget(oldest))
+        } else {
+            None
+        }
+    }
+
+    fn forget(&mut self, id: ShapeId) -> Option<ShapeId> {
+        let (shape, _) = self.slots[id.index()].take()?;
         self.ids.remove(&shape);
-        self.slots[id.index()] = None;
         self.vacant.push(id);
-        true
+        Some(id)
     }
 
     /// A shape that is in use.
@@ -279,12 +299,19 @@ mod tests {
     }
 
     #[test]
-    fn a_shape_lives_as_long_as_somebody_uses_it() {
+    fn a_shape_outlives_its_last_use_for_a_while() {
         let (mut shapes, mut resources) = (Shapes::default(), Resources::default());
         let id = acquire(&mut shapes, "a", 100, &mut resources);
         acquire(&mut shapes, "b", 100, &mut resources);
-        assert!(!shapes.release(id));
-        assert!(shapes.release(id));
+        assert_eq!(shapes.release(id), None);
+        assert_eq!(shapes.release(id), None, "the last use leaves it idle");
+        assert_eq!(acquire(&mut shapes, "a", 100, &mut resources), id, "and it is found again");
+        shapes.release(id);
+        for cpu in 1..=IDLE_MAX as i64 {
+            let other = acquire(&mut shapes, "x", 1_000 + cpu, &mut resources);
+            let forgotten = shapes.release(other);
+            assert_eq!(forgotten, (cpu == IDLE_MAX as i64).then_some(id), "the longest unused goes first");
+        }
         assert_eq!(acquire(&mut shapes, "c", 300, &mut resources), id, "the number is used again");
     }
 }
