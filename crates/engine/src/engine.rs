@@ -50,8 +50,8 @@ pub struct Engine {
     pub(crate) relations: Relations,
     pub(crate) holds: Holds,
     rooms: Rooms,
-    queue: Queue,
-    sleepers: Sleepers,
+    pub(crate) queue: Queue,
+    pub(crate) sleepers: Sleepers,
     /// The last reason that was told for a unit, and to which members, so that it is told once.
     told: FxHashMap<UnitKey, (Refusal, Vec<ObjectKey>)>,
     retries: FxHashMap<UnitKey, Retry>,
@@ -122,11 +122,6 @@ impl Engine {
                 return decision;
             }
         }
-    }
-
-    /// A number that differs if anything differs that a placement depends on. For tests.
-    pub fn digest(&self) -> u64 {
-        self.nodes.digest(&self.resources)
     }
 
     /// How often a unit was looked at. Grows with what happens that concerns somebody, not with what happens.

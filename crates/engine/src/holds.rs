@@ -5,10 +5,11 @@
 //! is a hold by another name: it lasts while the pod waits.
 
 use crate::decision::UnitKey;
+use crate::digest::hash;
 use crate::engine::Engine;
 use crate::event::Hold;
 use crate::nodes::{NodeId, NodeTable};
-use crate::shape::ResourceId;
+use crate::shape::{ResourceId, Resources};
 use crate::wake::Offer;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -70,6 +71,21 @@ impl Holds {
     /// True if room on this node is promised to somebody. Then what is free there differs from unit to unit.
     pub(crate) fn are_on(&self, node: NodeId) -> bool {
         self.on_node.contains_key(&node)
+    }
+
+    /// A number that differs if any promise differs.
+    pub(crate) fn digest(&self, nodes: &NodeTable, resources: &Resources) -> u64 {
+        let mut sum = 0_u64;
+        for held in self.held.values() {
+            for (node, requests, count) in &held.seats {
+                let mut amounts: Vec<(&str, i64)> =
+                    requests.iter().map(|&(id, amount)| (resources.name(id).name(), amount)).collect();
+                amounts.sort_unstable();
+                let seat = (nodes.name(*node), amounts, count);
+                sum = sum.wrapping_add(hash((&held.unit, held.priority, held.expires, seat)));
+            }
+        }
+        sum
     }
 
     /// When the next promise ends.

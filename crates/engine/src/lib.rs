@@ -7,6 +7,7 @@
 mod attempt;
 mod counts;
 pub mod decision;
+mod digest;
 pub mod engine;
 pub mod event;
 mod holds;

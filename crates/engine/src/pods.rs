@@ -181,6 +181,11 @@ impl PodTable {
         self.pods.iter()
     }
 
+    /// All groups, in no meaningful order.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = (&ObjectKey, &GroupRow)> {
+        self.groups.iter()
+    }
+
     /// Sets or removes the object of a group. True if that changed anything.
     pub(crate) fn set_group(&mut self, key: &ObjectKey, object: Option<Group>) -> bool {
         let entry = self.groups.entry(key.clone()).or_default();

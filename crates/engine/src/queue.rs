@@ -62,6 +62,11 @@ impl Queue {
         }
     }
 
+    /// Everybody who waits for a turn, in no meaningful order.
+    pub(crate) fn units(&self) -> impl Iterator<Item = &UnitKey> {
+        self.places.keys()
+    }
+
     /// The next unit, or when the next pause ends.
     pub(crate) fn pop(&mut self, now: Time) -> Result<UnitKey, Option<Time>> {
         while let Some((time, _)) = self.paused.first()

@@ -69,6 +69,11 @@ impl Sleepers {
         self.sensitive.remove(unit);
     }
 
+    /// Everybody who sleeps, in no meaningful order.
+    pub(crate) fn units(&self) -> impl Iterator<Item = &UnitKey> {
+        self.units.keys()
+    }
+
     /// True if nobody sleeps, so that nobody has to be looked for.
     pub(crate) fn is_empty(&self) -> bool {
         self.units.is_empty()

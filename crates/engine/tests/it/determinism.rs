@@ -2,6 +2,7 @@
 
 use crate::driver::{World, show};
 use crate::random::{Dice, instance, instance_with_wishes};
+use tutti_engine::Event;
 use tutti_model::scenario::Scenario;
 
 #[test]
@@ -21,6 +22,26 @@ fn the_order_of_a_listing_does_not_change_the_decision() {
         assert_eq!(one.engine.digest(), other.engine.digest(), "seed {seed}");
         assert_eq!(show(&one.settle()), show(&other.settle()), "seed {seed}");
         assert_eq!(one.engine.digest(), other.engine.digest(), "seed {seed}");
+    }
+}
+
+#[test]
+fn telling_a_fact_twice_or_taking_it_back_leaves_no_trace() {
+    for seed in 1..500 {
+        let mut world = World::parse(&instance_with_wishes(seed));
+        world.settle();
+        let before = world.engine.digest();
+        let pod = world.pods[0].clone();
+        world.engine.apply(Event::PodSet(Box::new(pod)), world.now);
+        let node = world.nodes[0].clone();
+        world.engine.apply(Event::NodeSet(Box::new(node)), world.now);
+        assert_eq!(world.engine.digest(), before, "seed {seed}: nothing was new");
+        world.add("pod passer-by cpu=1 label:app=1 apart:zone:app=1 scheduler=other");
+        assert_ne!(world.engine.digest(), before, "seed {seed}");
+        let key = world.pod("passer-by").key;
+        world.remove_pod(&key);
+        world.settle();
+        assert_eq!(world.engine.digest(), before, "seed {seed}: it is gone");
     }
 }
 

@@ -6,6 +6,7 @@
     reason = "tests fail by panicking, and read better so"
 )]
 
+mod bad_input;
 mod boundaries;
 mod determinism;
 mod driver;

@@ -1,0 +1,50 @@
+//! One number for everything that decisions depend on. Two engines that were told the same facts have the same
+//! number, in whatever order and in how many batches they were told; internal numbering does not count.
+
+use crate::engine::Engine;
+use crate::pods::{PodRow, Sits};
+use rustc_hash::FxHasher;
+use std::hash::{Hash, Hasher};
+use tutti_model::ObjectKey;
+
+impl Engine {
+    /// A number that differs if anything differs that a decision depends on. For tests and for comparing replicas.
+    pub fn digest(&self) -> u64 {
+        let mut sum = self.nodes.digest(&self.resources);
+        for (key, row) in self.pods.iter() {
+            sum = sum.wrapping_add(self.digest_pod(key, row));
+        }
+        for (key, group) in self.pods.groups() {
+            // The debug form names every field, also those that will be added.
+            sum = sum.wrapping_add(hash(("group", key, format!("{:?}", group.object))));
+        }
+        for unit in self.queue.units() {
+            sum = sum.wrapping_add(hash(("waits for its turn", unit)));
+        }
+        for unit in self.sleepers.units() {
+            sum = sum.wrapping_add(hash(("sleeps", unit)));
+        }
+        sum.wrapping_add(self.holds.digest(&self.nodes, &self.resources))
+    }
+
+    fn digest_pod(&self, key: &ObjectKey, row: &PodRow) -> u64 {
+        let shape = self.shapes.get(row.shape);
+        let mut requests: Vec<(&str, i64)> =
+            shape.requests.iter().map(|&(id, amount)| (self.resources.name(id).name(), amount)).collect();
+        requests.sort_unstable();
+        let (is_bound, node) = match row.sits {
+            Sits::Nowhere => (false, None),
+            Sits::Assumed(node) => (false, Some(self.nodes.name(node))),
+            Sits::Bound(node) => (true, Some(self.nodes.name(node))),
+        };
+        let place = (is_bound, node, format!("{:?}", row.life), row.terminating, row.gated, &row.nominated);
+        let belongs = (&row.scheduler_name, row.priority, &row.group, row.created, &row.labels);
+        hash((key, &row.uid, belongs, requests, shape.ports.len(), shape.matches.len(), place))
+    }
+}
+
+pub(crate) fn hash(value: impl Hash) -> u64 {
+    let mut hasher = FxHasher::default();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
