@@ -34,6 +34,9 @@ pub(crate) fn run(sizes: &[u32], only: &str, seconds: f64, report: &mut Report) 
     if "packing-40x120".contains(only) {
         packing::run(report);
     }
+    if "budget".contains(only) {
+        packing::run_constrained(report)?;
+    }
     if "load-100k".contains(only) {
         load(report)?;
     }

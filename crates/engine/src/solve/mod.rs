@@ -110,7 +110,7 @@ pub(crate) fn solve(request: &Request, tables: &mut Tables<'_>, branches_max: u3
     let found = if cover::suits(&problem) {
         cover::search(&problem, skips_max, &mut budget)
     } else {
-        search::search(&problem, skips_max, branches_max)
+        search::search(&problem, skips_max, &mut budget)
     };
     match found {
         search::Found::Placement(packing) => Outcome::Placed(packing.seats(&problem)),

@@ -6,7 +6,8 @@
 //! Members of a kind are interchangeable, so they take bins in ascending order; bins that are alike at the
 //! moment of choice are interchangeable, so only the first of them is tried. Neither rule loses a solution.
 
-use super::constraints::Loads;
+use super::budget::Budget;
+use super::constraints::{Constraints, Loads};
 use super::construct::{Packing, fits};
 use super::problem::Problem;
 
@@ -26,7 +27,7 @@ pub(super) enum Found {
 }
 
 /// Looks for a placement that leaves out at most `skips_max` members.
-pub(super) fn search(problem: &Problem, skips_max: u32, branches_max: u32) -> Found {
+pub(super) fn search(problem: &Problem, skips_max: u32, budget: &mut Budget) -> Found {
     let wanted: u32 = problem.kinds.iter().map(|kind| kind.count).sum();
     if wanted > MEMBERS_MAX {
         return Found::OutOfBudget;
@@ -40,7 +41,8 @@ pub(super) fn search(problem: &Problem, skips_max: u32, branches_max: u32) -> Fo
         loads: (!problem.constraints.is_empty()).then(|| Loads::new(problem, &problem.constraints)),
         remaining: problem.kinds.iter().map(|kind| kind.count).collect(),
         path: Vec::with_capacity(wanted as usize),
-        branches_left: branches_max,
+        costs: Costs::new(problem),
+        budget,
     };
     match search.kind(0, skips_max) {
         Step::Solved => {
@@ -73,7 +75,37 @@ struct Search<'a> {
     /// Members of each kind that may still be placed.
     remaining: Vec<u32>,
     path: Vec<(usize, usize)>,
-    branches_left: u32,
+    costs: Costs,
+    budget: &'a mut Budget,
+}
+
+/// Steps of the budget that parts of the search take, see [`Budget`].
+struct Costs {
+    /// To see whether a bin would do.
+    look: usize,
+    /// To see whether rules can still be kept: once, and for each member that has a seat.
+    rules: usize,
+    rules_per_member: usize,
+    /// To bound what is left to do.
+    bound: usize,
+}
+
+impl Costs {
+    fn new(problem: &Problem) -> Self {
+        let Constraints { apart, near, even, ports } = &problem.constraints;
+        let (resources, kinds) = (problem.resources.len(), problem.kinds.len());
+        let near_keys = || near.iter().flatten().flat_map(|near| &near.keys);
+        let even_rules = || even.iter().flatten();
+        // To tell the highest floor, domains are sorted.
+        let domains: usize = even_rules().map(|rule| 8 * rule.existing.len()).sum();
+        let rules = apart.len() + near_keys().count() + even_rules().count();
+        Self {
+            look: 4 + resources + 2 * apart.len() + if ports.is_empty() { 0 } else { kinds },
+            rules: 64 + 8 * rules + domains,
+            rules_per_member: 2 + 2 * (near_keys().count() + even_rules().count()),
+            bound: kinds * problem.bins.len() * (2 + 8 * resources),
+        }
+    }
 }
 
 impl Search<'_> {
@@ -83,6 +115,9 @@ impl Search<'_> {
             let holds = self.loads.as_ref().is_none_or(Loads::holds);
             return if holds { Step::Solved } else { Step::Exhausted };
         };
+        if !self.budget.spend(self.costs.bound) {
+            return Step::OutOfBudget;
+        }
         if !self.can_still_succeed(position, skips) {
             return Step::Exhausted;
         }
@@ -96,16 +131,18 @@ impl Search<'_> {
         }
         let mut tried: Vec<usize> = Vec::new();
         for bin in first_bin..self.problem.bins.len() {
+            if !self.budget.spend(self.costs.look + 2 * tried.len()) {
+                return Step::OutOfBudget;
+            }
             let fits = self.problem.is_allowed(kind, bin)
                 && fits(&self.problem.kinds[kind].demand, self.free_in(bin))
                 && self.loads.as_ref().is_none_or(|loads| loads.admits(kind, bin));
             if !fits || tried.iter().any(|&other| self.alike(other, bin)) {
                 continue;
             }
-            let Some(left) = self.branches_left.checked_sub(1) else {
+            if !self.budget.spend(self.costs.rules + self.costs.rules_per_member * self.path.len()) {
                 return Step::OutOfBudget;
-            };
-            self.branches_left = left;
+            }
             self.put(kind, bin);
             let can_hold = self.loads.as_ref().is_none_or(|loads| loads.can_hold(&self.remaining));
             let step = if can_hold {

@@ -14,4 +14,5 @@ mod oracle;
 mod packing;
 mod placements;
 mod random;
+mod verdict;
 mod wake_ups;

@@ -1,0 +1,108 @@
+//! Holds the engine against the oracle on as many small random instances as you like:
+//!
+//! ```text
+//! cargo run --release -p tutti-engine --example oracle -- --instances 1000000 --seed 1
+//! ```
+//!
+//! Half of the instances are plain, half have wishes about other pods. Exit code 1 if the engine was wrong.
+
+#[path = "../tests/it/random.rs"]
+#[allow(clippy::unwrap_used, reason = "shared with the tests; writing to a string does not fail")]
+mod random;
+#[path = "../tests/it/verdict.rs"]
+mod verdict;
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+use tutti_model::scenario::Scenario;
+use verdict::{Verdict, judge};
+
+const USAGE: &str = "usage: oracle [--instances N] [--seed N]";
+/// Instances between two updates of the progress line.
+const PROGRESS_EVERY: u32 = 1_000;
+/// Wrong answers that are shown in full.
+const SHOWN_MAX: u64 = 10;
+
+/// What was asked for on the command line.
+struct Arguments {
+    instances: u32,
+    seed: u32,
+}
+
+#[derive(Default)]
+struct Tally {
+    placed: u64,
+    refused: u64,
+    undecided: u64,
+    wrong: u64,
+}
+
+fn main() -> ExitCode {
+    let arguments = match parse(std::env::args().skip(1)) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            eprintln!("oracle: {error}\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    let mut tally = Tally::default();
+    let shows_progress = std::io::stderr().is_terminal();
+    for done in 0..arguments.instances {
+        if shows_progress && done % PROGRESS_EVERY == 0 {
+            show_progress(done, arguments.instances);
+        }
+        count(&arguments, done, &mut tally);
+    }
+    if shows_progress {
+        show_progress(arguments.instances, arguments.instances);
+        eprintln!();
+    }
+    let Tally { placed, refused, undecided, wrong } = tally;
+    println!("placed: {placed}\nrefused: {refused}\nundecided: {undecided}\nwrong: {wrong}");
+    if wrong > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Judges one instance: even numbers are plain, odd ones have wishes.
+fn count(arguments: &Arguments, number: u32, tally: &mut Tally) {
+    let seed = u64::from(arguments.seed) + u64::from(number / 2);
+    let text =
+        if number.is_multiple_of(2) { random::instance(seed) } else { random::instance_with_wishes(seed) };
+    let verdict = match Scenario::parse(&text) {
+        Ok(scenario) => judge(&scenario),
+        Err(error) => Verdict::Wrong(format!("the generator is wrong: {error}")),
+    };
+    match verdict {
+        Verdict::Placed => tally.placed += 1,
+        Verdict::Refused => tally.refused += 1,
+        Verdict::Undecided => tally.undecided += 1,
+        Verdict::Wrong(what) => {
+            tally.wrong += 1;
+            if tally.wrong <= SHOWN_MAX {
+                eprintln!("\nseed {seed}: {what}\n{text}");
+            }
+        }
+    }
+}
+
+fn show_progress(done: u32, of: u32) {
+    let percent = u64::from(done) * 100 / u64::from(of.max(1));
+    eprint!("\r{done} of {of} instances ({percent} %)");
+    // A progress line that cannot be shown is no reason to stop.
+    let _ = std::io::stderr().flush();
+}
+
+fn parse(mut words: impl Iterator<Item = String>) -> Result<Arguments, String> {
+    let mut arguments = Arguments { instances: 100_000, seed: 1 };
+    while let Some(flag) = words.next() {
+        let target = match flag.as_str() {
+            "--instances" => &mut arguments.instances,
+            "--seed" => &mut arguments.seed,
+            other => return Err(format!("{other} is not known")),
+        };
+        let value = words.next().ok_or_else(|| format!("{flag} wants a number"))?;
+        *target = value
+            .parse()
+            .map_err(|_| format!("{flag} wants a number from 0 to {}, not {value}", u32::MAX))?;
+    }
+    Ok(arguments)
+}

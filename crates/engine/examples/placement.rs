@@ -1,0 +1,66 @@
+//! Decides a scenario, once, and prints what goes where and what has to wait and why:
+//!
+//! ```text
+//! cargo run -p tutti-engine --example placement -- docs/scenarios/mixed-gang.txt
+//! ```
+//!
+//! The format is described in docs/scenario-format.md.
+
+use std::process::ExitCode;
+use tutti_engine::{Config, Decision, Engine, Event};
+use tutti_model::Time;
+use tutti_model::scenario::Scenario;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let [file] = &words[..] else {
+        eprintln!("usage: placement FILE");
+        return ExitCode::from(2);
+    };
+    match read(file) {
+        Ok(scenario) => {
+            decide(scenario);
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("placement: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The scenario in a file; an error names the file and, if it is about a line, the line.
+fn read(file: &str) -> Result<Scenario, String> {
+    let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+    Scenario::parse(&text).map_err(|error| format!("{file}: {error}"))
+}
+
+/// Prints every decision. Seats that were decided count as taken for those who come after.
+fn decide(scenario: Scenario) {
+    let now = Time(0);
+    let mut engine = Engine::new(Config::default());
+    for node in scenario.nodes {
+        engine.apply(Event::NodeSet(Box::new(node)), now);
+    }
+    for group in scenario.groups {
+        engine.apply(Event::GroupSet(Box::new(group)), now);
+    }
+    for pod in scenario.pods {
+        engine.apply(Event::PodSet(Box::new(pod)), now);
+    }
+    loop {
+        match engine.decide(now) {
+            Decision::Idle { .. } => return,
+            Decision::Place(placement) => {
+                println!("{}: placed", placement.unit);
+                for seat in &placement.seats {
+                    println!("  {} -> {}", seat.pod.name, seat.node);
+                }
+                for pod in &placement.left_out {
+                    println!("  {} has no seat yet", pod.name);
+                }
+            }
+            Decision::Wait(waiting) => println!("{}: waits: {}", waiting.unit, waiting.refusal),
+        }
+    }
+}

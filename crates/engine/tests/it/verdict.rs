@@ -1,0 +1,102 @@
+//! The engine against the oracle on one instance, without panics: the tests assert on the verdict, `examples/oracle.rs`
+//! counts verdicts.
+
+use tutti_engine::oracle::placeable;
+use tutti_engine::validator::violations;
+use tutti_engine::{Config, Decision, Engine, Event, Placement, Refusal};
+use tutti_model::scenario::Scenario;
+use tutti_model::{Phase, Pod, Time};
+
+/// Decisions after which an instance of oracle size must have come to rest.
+const DECISIONS_MAX: usize = 1_000;
+
+/// How the engine did on one instance.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The gang was placed, and rightly.
+    Placed,
+    /// It was refused, and rightly.
+    Refused,
+    /// The engine did not find out.
+    Undecided,
+    /// The engine is wrong, like this.
+    Wrong(String),
+}
+
+/// Lets the engine decide an instance of one gang, and the oracle judge.
+pub(crate) fn judge(scenario: &Scenario) -> Verdict {
+    let (running, wanting): (Vec<Pod>, Vec<Pod>) =
+        scenario.pods.iter().cloned().partition(|pod| pod.node.is_some());
+    let Some(group) = scenario.groups.first() else {
+        return Verdict::Wrong("the instance has no group".to_owned());
+    };
+    let minimum = group.policy.minimum() as usize;
+    let possible = placeable(&scenario.nodes, &running, &wanting, minimum);
+    let decisions = match decide_all(scenario, running, &wanting) {
+        Ok(decisions) => decisions,
+        Err(what) => return Verdict::Wrong(what),
+    };
+    match (decisions.first(), possible) {
+        (Some(Decision::Place(_)), false) => Verdict::Wrong("the oracle finds no placement".to_owned()),
+        (Some(Decision::Place(placement)), true) if placement.seats.len() < minimum => {
+            Verdict::Wrong("fewer than the minimum were placed".to_owned())
+        }
+        (Some(Decision::Place(_)), true) => Verdict::Placed,
+        (Some(Decision::Wait(waiting)), possible) => match &waiting.refusal {
+            Refusal::Undecided(_) => Verdict::Undecided,
+            Refusal::NoRoom(_) if possible => Verdict::Wrong("refused, but a placement exists".to_owned()),
+            Refusal::NoRoom(room) if room.fit >= room.needed => {
+                Verdict::Wrong("refused for lack of room that is there".to_owned())
+            }
+            Refusal::NoRoom(_) => Verdict::Refused,
+            other => Verdict::Wrong(format!("refused for another reason: {other}")),
+        },
+        (Some(Decision::Idle { .. }) | None, _) => Verdict::Wrong("nothing was decided".to_owned()),
+    }
+}
+
+/// All decisions about an instance; members that get a seat run from then on. An error says what is not valid.
+fn decide_all(scenario: &Scenario, mut running: Vec<Pod>, wanting: &[Pod]) -> Result<Vec<Decision>, String> {
+    let now = Time(0);
+    let mut engine = Engine::new(Config::default());
+    for node in &scenario.nodes {
+        engine.apply(Event::NodeSet(Box::new(node.clone())), now);
+    }
+    for group in &scenario.groups {
+        engine.apply(Event::GroupSet(Box::new(group.clone())), now);
+    }
+    for pod in &scenario.pods {
+        engine.apply(Event::PodSet(Box::new(pod.clone())), now);
+    }
+    let mut decisions = Vec::new();
+    while decisions.len() < DECISIONS_MAX {
+        let decision = engine.decide(now);
+        match &decision {
+            Decision::Idle { .. } => return Ok(decisions),
+            Decision::Wait(_) => {}
+            Decision::Place(placement) => {
+                let placed = seated(placement, wanting)?;
+                let wrong = violations(&scenario.nodes, &running, &placed);
+                if !wrong.is_empty() {
+                    return Err(format!("the placement is not valid: {wrong:?}"));
+                }
+                for pod in placed {
+                    engine.apply(Event::PodSet(Box::new(pod.clone())), now);
+                    running.push(pod);
+                }
+            }
+        }
+        decisions.push(decision);
+    }
+    Err("the engine does not come to rest".to_owned())
+}
+
+/// The pods of a placement as they run.
+fn seated(placement: &Placement, wanting: &[Pod]) -> Result<Vec<Pod>, String> {
+    let pod = |seat: &tutti_engine::Seat| {
+        let pod = wanting.iter().find(|pod| pod.key == seat.pod);
+        let pod = pod.ok_or_else(|| format!("{} did not ask for a seat", seat.pod))?;
+        Ok(Pod { node: Some(seat.node.clone()), phase: Phase::Running, ..pod.clone() })
+    };
+    placement.seats.iter().map(pod).collect()
+}
