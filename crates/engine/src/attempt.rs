@@ -86,7 +86,7 @@ impl Engine {
             if let Some(what) = unsupported {
                 return Attempt::Refused(vec![unit.object().clone()], Refusal::Unsupported(what));
             }
-            return Attempt::Solve(Members::new(&wanting, 1, Style::Spread));
+            return Attempt::Solve(Members::new(&wanting, 1, Style::Profile));
         };
         let names = || wanting.iter().map(|(key, _)| (*key).clone()).collect();
         let Some(group) = self.pods.group(key).and_then(|row| row.object.as_ref()) else {

@@ -43,6 +43,24 @@ impl Tally {
     }
 }
 
+/// What pods on a node that wish for matching pods add up to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Pull {
+    /// Wishes, of whatever weight.
+    owners: u32,
+    /// Sum of the weights of preferences, below zero for those that want matching pods away.
+    pub(crate) weight: i64,
+    /// Required wishes to have matching pods near.
+    pub(crate) required: u32,
+}
+
+/// How much a wish pulls matching pods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Strength {
+    Preferred(i64),
+    Required,
+}
+
 /// Pods by node, and by domain of one key.
 #[derive(Debug, Clone, Default)]
 struct Spots {
@@ -128,6 +146,10 @@ struct Matcher {
     matched: Spots,
     /// Pods that keep matching pods away from their domain; the key belongs to the wish.
     owners: FxHashMap<KeyId, Spots>,
+    /// Pods that would like matching pods near or away; they never decide whether a placement is valid.
+    pulls: FxHashMap<KeyId, FxHashMap<NodeId, Pull>>,
+    /// Uses that decide whether a placement is valid.
+    binding_uses: u32,
 }
 
 /// All live matchers.
@@ -145,11 +167,13 @@ pub(crate) struct Candidate<'a> {
 }
 
 impl Counts {
-    /// The number of a matcher, counted as used once more, and whether it is new and knows no pods yet.
-    pub(crate) fn acquire(&mut self, selectors: &[PodSelector]) -> (MatcherId, bool) {
+    /// The number of a matcher, counted as used once more, and whether it is new and knows no pods yet. A use is
+    /// binding if it decides whether a placement is valid.
+    pub(crate) fn acquire(&mut self, selectors: &[PodSelector], is_binding: bool) -> (MatcherId, bool) {
         if let Some(&id) = self.ids.get(selectors) {
             if let Some(matcher) = &mut self.matchers[id.0 as usize] {
                 matcher.uses += 1;
+                matcher.binding_uses += u32::from(is_binding);
             }
             return (id, false);
         }
@@ -163,6 +187,8 @@ impl Counts {
             members: BTreeSet::new(),
             matched: Spots::default(),
             owners: FxHashMap::default(),
+            pulls: FxHashMap::default(),
+            binding_uses: u32::from(is_binding),
         });
         let id = MatcherId(at as u32);
         self.ids.insert(selectors.to_vec(), id);
@@ -170,10 +196,11 @@ impl Counts {
     }
 
     /// Gives back one use. After the last one the pods that matched are returned: they no longer do.
-    pub(crate) fn release(&mut self, id: MatcherId) -> Option<BTreeSet<ObjectKey>> {
+    pub(crate) fn release(&mut self, id: MatcherId, is_binding: bool) -> Option<BTreeSet<ObjectKey>> {
         let slot = &mut self.matchers[id.0 as usize];
         let matcher = slot.as_mut()?;
         matcher.uses -= 1;
+        matcher.binding_uses -= u32::from(is_binding);
         if matcher.uses > 0 {
             return None;
         }
@@ -255,6 +282,32 @@ impl Counts {
         }
     }
 
+    /// Adds or takes away the owner of a wish that only pulls.
+    pub(crate) fn shift_pull(
+        &mut self,
+        id: MatcherId,
+        key: KeyId,
+        node: NodeId,
+        strength: Strength,
+        add: bool,
+    ) {
+        let Some(matcher) = self.get_mut(id) else { return };
+        let by_node = matcher.pulls.entry(key).or_default();
+        let pull = by_node.entry(node).or_default();
+        let sign = if add { 1 } else { -1 };
+        pull.owners = pull.owners.wrapping_add_signed(sign);
+        match strength {
+            Strength::Preferred(weight) => pull.weight += weight * i64::from(sign),
+            Strength::Required => pull.required = pull.required.wrapping_add_signed(sign),
+        }
+        if pull.owners == 0 {
+            by_node.remove(&node);
+            if by_node.is_empty() {
+                matcher.pulls.remove(&key);
+            }
+        }
+    }
+
     /// Takes in that a node moved between domains.
     pub(crate) fn move_node(
         &mut self,
@@ -279,6 +332,27 @@ impl Counts {
     /// Nodes with matching pods, in no meaningful order.
     pub(crate) fn matched_by_node(&self, id: MatcherId) -> impl Iterator<Item = (NodeId, Tally)> {
         self.get(id).into_iter().flat_map(|matcher| matcher.matched.by_node.iter().map(|(&n, &t)| (n, t)))
+    }
+
+    /// Matching pods on a node.
+    pub(crate) fn matched_on(&self, id: MatcherId, node: NodeId) -> Tally {
+        self.get(id).and_then(|matcher| matcher.matched.by_node.get(&node)).copied().unwrap_or_default()
+    }
+
+    /// True if some pod would like matching pods near or away.
+    pub(crate) fn has_pulls(&self, id: MatcherId) -> bool {
+        self.get(id).is_some_and(|matcher| !matcher.pulls.is_empty())
+    }
+
+    /// Nodes with pods that would like matching pods near or away, in no meaningful order.
+    pub(crate) fn pulls(&self, id: MatcherId) -> impl Iterator<Item = (KeyId, NodeId, Pull)> {
+        let by_key = self.get(id).into_iter().flat_map(|matcher| &matcher.pulls);
+        by_key.flat_map(|(&key, by_node)| by_node.iter().map(move |(&node, &pull)| (key, node, pull)))
+    }
+
+    /// True if some wish with this matcher decides whether a placement is valid.
+    pub(crate) fn is_binding(&self, id: MatcherId) -> bool {
+        self.get(id).is_some_and(|matcher| matcher.binding_uses > 0)
     }
 
     /// Owners of anti-affinity wishes with this matcher and key in a domain.

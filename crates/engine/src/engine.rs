@@ -10,6 +10,8 @@ use crate::queue::{Queue, Rank};
 use crate::refusal::Refusal;
 use crate::relations::Relations;
 use crate::room::Rooms;
+use crate::score::Profile;
+use crate::score::standing::Scoring;
 use crate::shape::{Resources, Shape, ShapeId, Shapes};
 use crate::solve::{Outcome, Tables, solve};
 use crate::txn::Txn;
@@ -31,11 +33,17 @@ pub struct Config {
     pub scheduler_names: Vec<Text>,
     /// How many branches one exact search may look at.
     pub branches_max: u32,
+    /// How nodes are compared for pods on their own. Groups fill nodes up.
+    pub profile: Profile,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { scheduler_names: vec![Text::from("tutti")], branches_max: 200_000 }
+        Self {
+            scheduler_names: vec![Text::from("tutti")],
+            branches_max: 200_000,
+            profile: Profile::default(),
+        }
     }
 }
 
@@ -68,15 +76,17 @@ struct Retry {
 impl Engine {
     /// An engine that has seen nothing.
     pub fn new(config: Config) -> Self {
+        let mut resources = Resources::default();
+        let rooms = Rooms::new(Scoring::new(&config.profile, &mut resources));
         Self {
             config,
-            resources: Resources::default(),
+            resources,
             shapes: Shapes::default(),
             nodes: NodeTable::default(),
             pods: PodTable::default(),
             relations: Relations::default(),
             holds: Holds::default(),
-            rooms: Rooms::default(),
+            rooms,
             queue: Queue::default(),
             sleepers: Sleepers::default(),
             told: FxHashMap::default(),
@@ -207,7 +217,7 @@ impl Engine {
         shapes: Vec<ShapeId>,
     ) -> Option<Decision> {
         if !shapes.is_empty() {
-            self.sleepers.insert(unit.clone(), shapes, &self.shapes);
+            self.sleepers.insert(unit.clone(), shapes, &self.shapes, &self.relations.counts);
         }
         if self.told.get(&unit).is_some_and(|(told, to)| *told == refusal && *to == members) {
             return None;
@@ -252,6 +262,10 @@ impl Engine {
     fn set_node(&mut self, name: &Text, node: Option<&Node>, now: Time) {
         let id = self.nodes.id(name);
         let before = self.nodes.node(id).cloned();
+        self.nodes.set_images(id, node.map_or(&[], |node| &node.images));
+        // Images are kept apart from the rest, because only the rest decides what fits.
+        let node = node.map(|node| Node { images: Vec::new(), ..node.clone() });
+        let node = node.as_ref();
         if before.as_ref() == node && node.is_some() {
             return;
         }
@@ -286,7 +300,11 @@ impl Engine {
             (None, Some(row)) => row.sits,
             (None, None) => Sits::Nowhere,
         };
-        let shape = self.shapes.acquire(pod, wishes, matches, &mut self.resources);
+        let images: Vec<_> = pod.images.iter().map(|name| self.nodes.images_mut().acquire(name)).collect();
+        let (shape, is_new) = self.shapes.acquire(pod, wishes, matches, images.clone(), &mut self.resources);
+        if !is_new {
+            self.nodes.images_mut().release_all(&images);
+        }
         let after = PodRow::new(pod, shape, sits);
         if before.as_ref() == Some(&after) {
             self.let_go(shape, now);
@@ -357,7 +375,7 @@ impl Engine {
         }
         if let Some((node, shape, lasting)) = to {
             let shape = Arc::clone(self.shapes.get(shape));
-            self.nodes.take(node, &shape.requests, 1);
+            self.nodes.take(node, shape.load(), 1);
             self.relations.shift(&shape, node, lasting, true);
             self.wake_by_pod(&shape, now);
         }
@@ -367,7 +385,7 @@ impl Engine {
             self.wake_by_pod(&shape, now);
             let free_before = self.free_of(node);
             let present = self.nodes.node(node).cloned();
-            self.nodes.give(node, &shape.requests, 1);
+            self.nodes.give(node, shape.load(), 1);
             let free_after = self.free_of(node);
             let amount = |list: &[i64], resource: usize| list.get(resource).copied().unwrap_or(0);
             self.wake_by_offer(
@@ -400,16 +418,15 @@ impl Engine {
 
     /// Gives back a pod's use of its shape and of the matchers of its wishes.
     fn let_go(&mut self, shape: ShapeId, now: Time) {
-        let wishes = self.shapes.get(shape).wishes.clone();
+        let held = Arc::clone(self.shapes.get(shape));
         self.release_shape(shape);
-        if !wishes.is_empty() {
-            self.release_wishes(&wishes, now);
-        }
+        self.release_wishes(&held.wishes, now);
     }
 
     pub(crate) fn release_shape(&mut self, shape: ShapeId) {
-        if let Some(forgotten) = self.shapes.release(shape) {
-            self.rooms.forget(forgotten);
+        if let Some((id, forgotten)) = self.shapes.release(shape) {
+            self.rooms.forget(id);
+            self.nodes.images_mut().release_all(&forgotten.images);
         }
     }
 }

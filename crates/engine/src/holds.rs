@@ -9,7 +9,7 @@ use crate::digest::hash;
 use crate::engine::Engine;
 use crate::event::Hold;
 use crate::nodes::{NodeId, NodeTable};
-use crate::shape::{ResourceId, Resources};
+use crate::shape::{Load, ResourceId, Resources};
 use crate::wake::Offer;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -103,7 +103,7 @@ impl Held {
     /// Takes the room (1) or gives it back (-1) for a moment; the rows stay in use.
     fn shift(&self, nodes: &mut NodeTable, sign: i64) {
         for (node, requests, count) in &self.seats {
-            nodes.shift(*node, requests, sign * i64::from(*count));
+            nodes.shift(*node, Load::promised(requests), sign * i64::from(*count));
         }
     }
 }
@@ -158,7 +158,7 @@ impl Engine {
         let before = self.holds.held.remove(&promise);
         if let Some(held) = held.filter(|_| self.holds.held.len() < HOLDS_MAX) {
             for (node, requests, count) in &held.seats {
-                self.nodes.take(*node, requests, *count);
+                self.nodes.take(*node, Load::promised(requests), *count);
                 *self.holds.on_node.entry(*node).or_default() += 1;
             }
             self.holds.held.insert(promise, held);
@@ -172,7 +172,7 @@ impl Engine {
             }
             let object = self.nodes.node(node).cloned();
             let free_before = self.free_of(node);
-            self.nodes.give(node, &requests, count);
+            self.nodes.give(node, Load::promised(&requests), count);
             let free_after = self.free_of(node);
             let amount =
                 |list: &[i64], resource: ResourceId| list.get(resource.index()).copied().unwrap_or(0);

@@ -1,9 +1,10 @@
 //! The node table: what is free on every node, in columns, and which rows changed lately.
 
-use crate::shape::{ResourceId, Resources, Shape};
+use crate::images::Images;
+use crate::shape::{Load, ResourceId, Resources, Shape};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
-use tutti_model::{Node, Text};
+use tutti_model::{Node, Padding, Text};
 
 /// Changes that are remembered. A reader that is further behind reads the whole table.
 const LOG_LENGTH_MAX: usize = 65_536;
@@ -21,7 +22,8 @@ impl NodeId {
 #[derive(Debug, Clone)]
 struct Row {
     name: Text,
-    /// None while pods are known to be on a node that itself was not seen (yet, or any more).
+    /// None while pods are known to be on a node that itself was not seen (yet, or any more). Without its images:
+    /// those are kept by [`Images`].
     node: Option<Node>,
     /// Pods that take something from this row.
     pods: u32,
@@ -36,6 +38,9 @@ pub(crate) struct NodeTable {
     present: usize,
     allocatable: Vec<Vec<i64>>,
     free: Vec<Vec<i64>>,
+    /// By row: what pods there count for beyond their requests when nodes are compared.
+    padding: Vec<Padding>,
+    images: Images,
     log: Vec<NodeId>,
     /// Number of the first change in `log`.
     log_start: u64,
@@ -80,6 +85,21 @@ impl NodeTable {
         self.allocatable.get(resource.index()).and_then(|column| column.get(id.index())).copied().unwrap_or(0)
     }
 
+    /// What pods there count for beyond their requests when nodes are compared.
+    pub(crate) fn padding(&self, id: NodeId) -> Padding {
+        self.padding.get(id.index()).copied().unwrap_or_default()
+    }
+
+    /// Who has which images.
+    pub(crate) fn images(&self) -> &Images {
+        &self.images
+    }
+
+    /// The same, to note that pods need some.
+    pub(crate) fn images_mut(&mut self) -> &mut Images {
+        &mut self.images
+    }
+
     /// How many more copies of a shape the node takes.
     pub(crate) fn room(&self, id: NodeId, shape: &Shape) -> u32 {
         match self.node(id) {
@@ -103,7 +123,15 @@ impl NodeTable {
         for column in self.allocatable.iter_mut().chain(&mut self.free) {
             column.resize(rows, 0);
         }
+        self.padding.resize(rows, Padding::default());
         id
+    }
+
+    /// Sets which images a node has. They make no difference to what fits.
+    pub(crate) fn set_images(&mut self, id: NodeId, images: &[tutti_model::NodeImage]) {
+        if self.images.set_node(id, images) {
+            self.note_change(id);
+        }
     }
 
     /// Sets or removes the node of a row.
@@ -131,16 +159,16 @@ impl NodeTable {
     }
 
     /// Takes `count` seats of this shape.
-    pub(crate) fn take(&mut self, id: NodeId, requests: &[(ResourceId, i64)], count: u32) {
-        self.shift(id, requests, i64::from(count));
+    pub(crate) fn take(&mut self, id: NodeId, load: Load<'_>, count: u32) {
+        self.shift(id, load, i64::from(count));
         if let Some(row) = &mut self.rows[id.index()] {
             row.pods += count;
         }
     }
 
     /// Gives `count` seats of this shape back.
-    pub(crate) fn give(&mut self, id: NodeId, requests: &[(ResourceId, i64)], count: u32) {
-        self.shift(id, requests, -i64::from(count));
+    pub(crate) fn give(&mut self, id: NodeId, load: Load<'_>, count: u32) {
+        self.shift(id, load, -i64::from(count));
         if let Some(row) = &mut self.rows[id.index()] {
             row.pods -= count;
         }
@@ -166,6 +194,7 @@ impl NodeTable {
             let mut hasher = FxHasher::default();
             row.name.hash(&mut hasher);
             row.pods.hash(&mut hasher);
+            self.padding[index].hash(&mut hasher);
             row.node.is_some().hash(&mut hasher);
             let mut amounts: Vec<(&str, i64, i64)> = Vec::new();
             for (resource, column) in self.free.iter().enumerate() {
@@ -182,8 +211,11 @@ impl NodeTable {
     }
 
     /// Makes less (or more, below zero) free without anybody coming or going.
-    pub(crate) fn shift(&mut self, id: NodeId, requests: &[(ResourceId, i64)], count: i64) {
-        for &(resource, amount) in requests {
+    pub(crate) fn shift(&mut self, id: NodeId, load: Load<'_>, count: i64) {
+        let padding = &mut self.padding[id.index()];
+        padding.cpu = padding.cpu.wrapping_add(load.padding.cpu.wrapping_mul(count));
+        padding.memory = padding.memory.wrapping_add(load.padding.memory.wrapping_mul(count));
+        for &(resource, amount) in load.requests {
             self.add_columns(resource.index() + 1);
             // Amounts are bounded by AMOUNT_MAX; should a flood of absurd pods overflow a row all the same,
             // wrapping gives the right value back once they are gone.
@@ -233,15 +265,20 @@ mod tests {
         Node { name: name.into(), allocatable, ..Node::default() }
     }
 
+    fn load(requests: &[(ResourceId, i64)]) -> Load<'_> {
+        Load { requests, padding: Padding { cpu: 5, memory: 7 } }
+    }
+
     #[test]
     fn a_pod_that_is_seen_before_its_node_counts_when_the_node_comes() {
         let (mut table, mut resources) = (NodeTable::default(), Resources::default());
         let cpu = resources.id(&Resource::new("cpu"));
         let id = table.id(&"n".into());
-        table.take(id, &[(cpu, 300)], 1);
+        table.take(id, load(&[(cpu, 300)]), 1);
         assert_eq!(table.nodes_count(), 0);
         table.set(id, Some(node("n", 1000)), &mut resources);
         assert_eq!((table.nodes_count(), table.free(id, cpu)), (1, 700));
+        assert_eq!(table.padding(id), Padding { cpu: 5, memory: 7 });
     }
 
     #[test]
@@ -250,12 +287,12 @@ mod tests {
         let cpu = resources.id(&Resource::new("cpu"));
         let id = table.id(&"n".into());
         table.set(id, Some(node("n", 1000)), &mut resources);
-        table.take(id, &[(cpu, 300)], 1);
+        table.take(id, load(&[(cpu, 300)]), 1);
         table.set(id, None, &mut resources);
         assert_eq!(table.id(&"n".into()), id, "its pods keep the row");
-        table.give(id, &[(cpu, 300)], 1);
+        table.give(id, load(&[(cpu, 300)]), 1);
         assert_eq!(table.id(&"other".into()), id);
-        assert_eq!(table.free(id, cpu), 0);
+        assert_eq!((table.free(id, cpu), table.padding(id)), (0, Padding::default()));
     }
 
     #[test]

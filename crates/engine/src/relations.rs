@@ -3,16 +3,19 @@
 //! A wish names its matcher; a new matcher looks at every pod once, and from then on every pod looks at every
 //! live matcher when it comes. The matchers that match a pod are part of its shape.
 
-use crate::counts::{Candidate, Counts, MatcherId};
+use crate::counts::{Candidate, Counts, MatcherId, Strength};
 use crate::engine::Engine;
 use crate::nodes::NodeId;
 use crate::pods::PodRow;
-use crate::shape::{Even, Shape, ShapeId, Wishes};
-use crate::topology::Topology;
+use crate::shape::{Even, Shape, ShapeId, Soft, SoftEven, Wishes};
+use crate::topology::{KeyId, Topology};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tutti_model::{HostPort, Labels, Node, ObjectKey, Pod, PodSelector, Text, Time};
+use tutti_model::{HostPort, Labels, Node, ObjectKey, Pod, PodSelector, PodTerm, Text, Time};
+
+/// The label that kubelets give every node with its own name.
+const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// The tables behind wishes.
 #[derive(Debug, Clone, Default)]
@@ -44,6 +47,12 @@ impl Relations {
         for &(matcher, key) in &shape.wishes.apart {
             self.counts.shift_owner(matcher, key, node, add, &self.topology);
         }
+        for &(matcher, key, weight) in &shape.wishes.soft.pulls {
+            self.counts.shift_pull(matcher, key, node, Strength::Preferred(weight), add);
+        }
+        for &(matcher, key) in &shape.wishes.soft.required {
+            self.counts.shift_pull(matcher, key, node, Strength::Required, add);
+        }
         if shape.ports.is_empty() {
             return;
         }
@@ -71,14 +80,11 @@ impl Relations {
 impl Engine {
     /// Makes the matchers of a pod's wishes live.
     pub(crate) fn acquire_wishes(&mut self, pod: &Pod, now: Time) -> Wishes {
-        let mut wishes = Wishes::default();
+        let mut wishes = Wishes { soft: self.acquire_soft(pod, now), ..Wishes::default() };
         if pod.inter_pod.is_empty() {
             return wishes;
         }
-        let key = |engine: &mut Self, name: &Text| {
-            let Self { relations, nodes, .. } = engine;
-            relations.topology.acquire(name, nodes)
-        };
+        let key = Self::acquire_key;
         if !pod.inter_pod.affinity.is_empty() {
             let mut selectors: Vec<PodSelector> =
                 pod.inter_pod.affinity.iter().map(|term| term.pods.clone()).collect();
@@ -89,17 +95,17 @@ impl Engine {
             names.sort_unstable();
             names.dedup();
             let keys = names.into_iter().map(|name| key(self, name)).collect();
-            wishes.near = Some((self.acquire_matcher(&selectors, now), keys));
+            wishes.near = Some((self.acquire_matcher(&selectors, true, now), keys));
         }
         for term in &pod.inter_pod.anti_affinity {
             let key = key(self, &term.topology_key);
-            wishes.apart.push((self.acquire_matcher(std::slice::from_ref(&term.pods), now), key));
+            wishes.apart.push((self.acquire_matcher(std::slice::from_ref(&term.pods), true, now), key));
         }
         for spread in &pod.inter_pod.spread {
             let key = key(self, &spread.topology_key);
             let selector = PodSelector::in_namespace(&pod.key.namespace, spread.labels.clone());
             wishes.even.push(Even {
-                matcher: self.acquire_matcher(&[selector], now),
+                matcher: self.acquire_matcher(&[selector], true, now),
                 key,
                 max_skew: spread.max_skew.get(),
                 min_domains: spread.min_domains.map_or(0, std::num::NonZeroU32::get),
@@ -114,17 +120,66 @@ impl Engine {
         wishes
     }
 
+    /// The same for wishes that need not be fulfilled.
+    fn acquire_soft(&mut self, pod: &Pod, now: Time) -> Soft {
+        let mut soft = Soft::default();
+        if pod.preferences.ignores_pods() && pod.inter_pod.affinity.is_empty() {
+            return soft;
+        }
+        let term = |engine: &mut Self, term: &PodTerm| {
+            let key = engine.acquire_key(&term.topology_key);
+            (engine.acquire_matcher(std::slice::from_ref(&term.pods), false, now), key)
+        };
+        for (list, sign) in [(&pod.preferences.near, 1), (&pod.preferences.apart, -1)] {
+            for preference in list {
+                let (matcher, key) = term(self, &preference.wish);
+                soft.pulls.push((matcher, key, sign * preference.weight.get()));
+            }
+        }
+        for required in &pod.inter_pod.affinity {
+            soft.required.push(term(self, required));
+        }
+        for spread in &pod.preferences.spread {
+            let key = self.acquire_key(&spread.topology_key);
+            // As upstream counts: a selector without conditions counts nobody.
+            let labels = spread.labels.clone().filter(|labels| !labels.is_empty());
+            let selector = PodSelector::in_namespace(&pod.key.namespace, labels);
+            soft.even.push(SoftEven {
+                matcher: self.acquire_matcher(&[selector], false, now),
+                key,
+                max_skew: spread.max_skew.get(),
+                is_hostname: spread.topology_key.as_ref() == HOSTNAME,
+                honors_affinity: spread.honors_affinity,
+                honors_taints: spread.honors_taints,
+            });
+        }
+        // In one order, so that pods that wish the same share a shape.
+        soft.pulls.sort_unstable();
+        soft.required.sort_unstable();
+        soft.even.sort_unstable();
+        soft
+    }
+
+    fn acquire_key(&mut self, name: &Text) -> KeyId {
+        self.relations.topology.acquire(name, &self.nodes)
+    }
+
     /// Lets go of the matchers of a pod's wishes.
     pub(crate) fn release_wishes(&mut self, wishes: &Wishes, now: Time) {
         for (matcher, key) in wishes.pairs() {
             self.relations.counts.drop_key(matcher, key);
             self.relations.topology.release(key);
         }
+        for (_, key) in wishes.soft.pairs() {
+            self.relations.topology.release(key);
+        }
         let near = wishes.near.iter().map(|(matcher, _)| *matcher);
         let apart = wishes.apart.iter().map(|(matcher, _)| *matcher);
         let even = wishes.even.iter().map(|even| even.matcher);
-        for matcher in near.chain(apart).chain(even) {
-            for pod in self.relations.counts.release(matcher).unwrap_or_default() {
+        let binding = near.chain(apart).chain(even).map(|matcher| (matcher, true));
+        let soft = wishes.soft.pairs().map(|(matcher, _)| (matcher, false));
+        for (matcher, is_binding) in binding.chain(soft) {
+            for pod in self.relations.counts.release(matcher, is_binding).unwrap_or_default() {
                 self.rematch(&pod, matcher, false, now);
             }
         }
@@ -156,8 +211,8 @@ impl Engine {
         }
     }
 
-    fn acquire_matcher(&mut self, selectors: &[PodSelector], now: Time) -> MatcherId {
-        let (id, is_new) = self.relations.counts.acquire(selectors);
+    fn acquire_matcher(&mut self, selectors: &[PodSelector], is_binding: bool, now: Time) -> MatcherId {
+        let (id, is_new) = self.relations.counts.acquire(selectors, is_binding);
         if is_new {
             let matches = |(key, row): &(&ObjectKey, &PodRow)| {
                 self.relations.counts.matches(id, &self.relations.candidate(key, &row.labels))
@@ -184,7 +239,10 @@ impl Engine {
             }
             _ => return,
         }
-        let shape = self.shapes.acquire_with_matches(row.shape, all);
+        let (shape, is_new) = self.shapes.acquire_with_matches(row.shape, all);
+        if is_new {
+            self.nodes.images_mut().retain(&self.shapes.get(shape).images);
+        }
         self.relations.counts.set_member(matcher, pod, matches);
         if let Some(node) = row.node() {
             let Relations { counts, topology, .. } = &mut self.relations;

@@ -4,10 +4,13 @@
 //! that a decision costs what changed since the last one for that shape.
 
 use crate::nodes::{NodeId, NodeTable};
+use crate::score::packing;
+use crate::score::standing::{Class, Measure, Scoring, Standing};
+use crate::score::total::Candidate;
 use crate::shape::{Shape, ShapeId};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use tutti_model::Text;
 
 /// Shapes whose room is remembered; more than that are computed anew when they are asked for.
@@ -18,8 +21,8 @@ const ROOMS_MAX: usize = 256;
 pub(crate) enum Style {
     /// Fill nodes up, so that large holes stay whole. For groups.
     Pack,
-    /// Even out the load, as Kubernetes does by default. For pods on their own.
-    Spread,
+    /// As the profile says. For pods on their own.
+    Profile,
 }
 
 /// The room of one shape.
@@ -35,10 +38,41 @@ pub(crate) struct Room {
 /// Nodes with room, most welcome first. Worth its keep only for shapes that come again.
 #[derive(Debug, Clone)]
 struct Ranking {
-    style: Style,
-    /// Under what each node stands in the order. Rows change hands, so names are not asked for again.
-    keys: Vec<Option<(Reverse<i64>, Text)>>,
-    order: BTreeSet<(Reverse<i64>, Text, NodeId)>,
+    gauge: Gauge,
+    /// How each node stands, and under what name. Rows change hands, so names are not asked for again.
+    places: Vec<Option<(Standing, Text)>>,
+    /// By class, because what a class counts for depends on which other classes there are.
+    order: BTreeMap<Class, BTreeSet<(Reverse<i64>, Text, NodeId)>>,
+}
+
+/// What nodes are ranked by.
+#[derive(Debug, Clone)]
+enum Gauge {
+    Pack,
+    Profile(Measure),
+}
+
+impl Gauge {
+    fn new(style: Style, shape: &Shape, table: &NodeTable, scoring: &Scoring) -> Self {
+        match style {
+            Style::Pack => Self::Pack,
+            Style::Profile => Self::Profile(Measure::new(scoring, shape, table)),
+        }
+    }
+
+    fn style(&self) -> Style {
+        match self {
+            Self::Pack => Style::Pack,
+            Self::Profile(_) => Style::Profile,
+        }
+    }
+
+    fn standing(&self, shape: &Shape, table: &NodeTable, scoring: &Scoring, node: NodeId) -> Standing {
+        match self {
+            Self::Pack => Standing { class: Class::default(), local: packing::score(table, node, shape) },
+            Self::Profile(measure) => measure.standing(scoring, shape, table, node),
+        }
+    }
 }
 
 impl Room {
@@ -57,27 +91,44 @@ impl Room {
         self.total
     }
 
-    /// The most welcome nodes that together take `count` copies, and how many each takes. Ties go by name.
-    pub(crate) fn best(
-        &self,
-        count: u32,
-        style: Style,
-        shape: &Shape,
-        table: &NodeTable,
-    ) -> Vec<(NodeId, u32)> {
+    /// The fullest nodes that together take `count` copies, and how many each takes. Ties go by name.
+    pub(crate) fn fullest(&self, count: u32, shape: &Shape, table: &NodeTable) -> Vec<(NodeId, u32)> {
         match &self.ranking {
-            Some(ranking) if ranking.style == style => {
-                self.fill(count, ranking.order.iter().map(|(_, _, node)| *node))
+            Some(ranking) if ranking.gauge.style() == Style::Pack => {
+                self.fill(count, ranking.order.values().flatten().map(|(_, _, node)| *node))
             }
             _ => {
-                let key = |&node: &NodeId| (Reverse(score(table, node, shape, style)), table.name(node));
+                let key = |node| (Reverse(packing::score(table, node, shape)), table.name(node));
                 let nodes = table.ids().filter(|&node| self.on(node) > 0);
-                if count == 1 {
-                    return self.fill(count, nodes.min_by_key(key).into_iter());
-                }
-                let mut nodes: Vec<(_, NodeId)> = nodes.map(|node| (key(&node), node)).collect();
+                let mut nodes: Vec<(_, NodeId)> = nodes.map(|node| (key(node), node)).collect();
                 nodes.sort_unstable();
                 self.fill(count, nodes.into_iter().map(|(_, node)| node))
+            }
+        }
+    }
+
+    /// The node that the profile likes best, if that is known without comparing all nodes; other pods are not looked
+    /// at.
+    pub(crate) fn favourite(&self, scoring: &Scoring) -> Option<NodeId> {
+        let ranking = self.ranking.as_ref().filter(|ranking| ranking.gauge.style() == Style::Profile)?;
+        let worst = ranking.order.keys().fold(Class::default(), |worst, &class| worst.max(class));
+        let tops = ranking.order.iter().filter_map(|(&class, nodes)| {
+            let (Reverse(local), name, node) = nodes.first()?;
+            Some((Reverse(local + scoring.of_class(class, worst)), name, *node))
+        });
+        tops.min().map(|(_, _, node)| node)
+    }
+
+    /// All nodes with room, and how they stand.
+    pub(crate) fn candidates(&self, shape: &Shape, table: &NodeTable, scoring: &Scoring) -> Vec<Candidate> {
+        let nodes = table.ids().filter(|&node| self.on(node) > 0);
+        match &self.ranking {
+            Some(ranking) if ranking.gauge.style() == Style::Profile => {
+                nodes.filter_map(|node| Some((node, ranking.standing(node)?))).collect()
+            }
+            _ => {
+                let measure = Measure::new(scoring, shape, table);
+                nodes.map(|node| (node, measure.standing(scoring, shape, table, node))).collect()
             }
         }
     }
@@ -102,15 +153,16 @@ impl Room {
         Self { cursor: table.log_end(), used_at: 0, by_node, total, ranking: None }
     }
 
-    fn rank(&mut self, table: &NodeTable, shape: &Shape, style: Style) {
-        let mut ranking = Ranking { style, keys: vec![None; self.by_node.len()], order: BTreeSet::new() };
+    fn rank(&mut self, table: &NodeTable, shape: &Shape, style: Style, scoring: &Scoring) {
+        let gauge = Gauge::new(style, shape, table, scoring);
+        let mut ranking = Ranking { gauge, places: vec![None; self.by_node.len()], order: BTreeMap::new() };
         for node in table.ids().filter(|&node| self.on(node) > 0) {
-            ranking.insert(node, table, shape);
+            ranking.insert(node, table, shape, scoring);
         }
         self.ranking = Some(ranking);
     }
 
-    fn catch_up(&mut self, table: &NodeTable, shape: &Shape) {
+    fn catch_up(&mut self, table: &NodeTable, shape: &Shape, scoring: &Scoring) {
         let changed = match table.changed_since(self.cursor) {
             Some(changed) if changed.len() <= table.rows_count() => changed,
             _ => {
@@ -119,6 +171,13 @@ impl Room {
             }
         };
         self.by_node.resize(table.rows_count(), 0);
+        if let Some(Ranking { gauge: Gauge::Profile(measure), .. }) = &mut self.ranking
+            && !changed.is_empty()
+            && measure.refresh(shape, table)
+        {
+            // Images have spread: nodes that did not change stand differently.
+            self.ranking = None;
+        }
         for &id in changed {
             let room = table.room(id, shape);
             let before = std::mem::replace(&mut self.by_node[id.index()], room);
@@ -126,7 +185,7 @@ impl Room {
             if let Some(ranking) = &mut self.ranking {
                 ranking.remove(id);
                 if room > 0 {
-                    ranking.insert(id, table, shape);
+                    ranking.insert(id, table, shape, scoring);
                 }
             }
         }
@@ -135,61 +194,73 @@ impl Room {
 }
 
 impl Ranking {
-    fn insert(&mut self, node: NodeId, table: &NodeTable, shape: &Shape) {
-        let (score, name) = (Reverse(score(table, node, shape, self.style)), table.name(node).clone());
-        if self.keys.len() <= node.index() {
-            self.keys.resize(node.index() + 1, None);
+    fn standing(&self, node: NodeId) -> Option<Standing> {
+        self.places.get(node.index())?.as_ref().map(|(standing, _)| *standing)
+    }
+
+    fn insert(&mut self, node: NodeId, table: &NodeTable, shape: &Shape, scoring: &Scoring) {
+        let standing = self.gauge.standing(shape, table, scoring, node);
+        let name = table.name(node).clone();
+        if self.places.len() <= node.index() {
+            self.places.resize(node.index() + 1, None);
         }
-        self.keys[node.index()] = Some((score, name.clone()));
-        self.order.insert((score, name, node));
+        self.places[node.index()] = Some((standing, name.clone()));
+        self.order.entry(standing.class).or_default().insert((Reverse(standing.local), name, node));
     }
 
     fn remove(&mut self, node: NodeId) {
-        if let Some((score, name)) = self.keys.get_mut(node.index()).and_then(Option::take) {
-            self.order.remove(&(score, name, node));
+        let Some((standing, name)) = self.places.get_mut(node.index()).and_then(Option::take) else {
+            return;
+        };
+        if let Some(nodes) = self.order.get_mut(&standing.class) {
+            nodes.remove(&(Reverse(standing.local), name, node));
+            if nodes.is_empty() {
+                self.order.remove(&standing.class);
+            }
         }
-    }
-}
-
-/// How welcome one more copy is on a node, in thousandths: how full the node would be (packing) or how empty
-/// (spreading), on average over what the shape requests.
-pub(crate) fn score(table: &NodeTable, node: NodeId, shape: &Shape, style: Style) -> i64 {
-    let mut sum = 0_i64;
-    for &(resource, amount) in &shape.requests {
-        let allocatable = table.allocatable(node, resource).max(1);
-        let used = allocatable.saturating_sub(table.free(node, resource)).saturating_add(amount);
-        // Bounded so that a thousand times the amount still fits; no machine has that much of anything.
-        sum = sum.saturating_add(used.clamp(0, 1 << 53) * 1000 / allocatable);
-    }
-    let full = sum / shape.requests.len().max(1) as i64;
-    match style {
-        Style::Pack => full,
-        Style::Spread => -full,
     }
 }
 
 /// Room of the shapes that were asked for lately.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Rooms {
+    scoring: Scoring,
     rooms: FxHashMap<ShapeId, Room>,
     /// Counts look-ups; only tells which room was used longest ago.
     uses: u64,
 }
 
 impl Rooms {
+    pub(crate) fn new(scoring: Scoring) -> Self {
+        Self { scoring, rooms: FxHashMap::default(), uses: 0 }
+    }
+
+    /// How nodes are compared.
+    pub(crate) fn scoring(&self) -> &Scoring {
+        &self.scoring
+    }
+
     /// The room of a shape, now.
     pub(crate) fn of(&mut self, id: ShapeId, shape: &Shape, table: &NodeTable) -> &Room {
         self.current(id, shape, table)
     }
 
     /// The same for somebody who will ask for the best nodes; a shape that comes again keeps them ranked.
-    pub(crate) fn ranked(&mut self, id: ShapeId, shape: &Shape, style: Style, table: &NodeTable) -> &Room {
+    pub(crate) fn ranked(
+        &mut self,
+        id: ShapeId,
+        shape: &Shape,
+        style: Style,
+        table: &NodeTable,
+    ) -> (&Room, &Scoring) {
         let is_known = self.rooms.contains_key(&id);
-        let room = self.current(id, shape, table);
-        if is_known && room.ranking.as_ref().is_none_or(|ranking| ranking.style != style) {
-            room.rank(table, shape, style);
+        self.current(id, shape, table);
+        let Self { scoring, rooms, .. } = self;
+        let room = rooms.entry(id).or_insert_with(|| Room::build(table, shape));
+        if is_known && room.ranking.as_ref().is_none_or(|ranking| ranking.gauge.style() != style) {
+            room.rank(table, shape, style, scoring);
         }
-        room
+        (room, scoring)
     }
 
     /// Forgets a shape whose number may be used again.
@@ -203,7 +274,7 @@ impl Rooms {
             self.forget_oldest();
         }
         let room = self.rooms.entry(id).or_insert_with(|| Room::build(table, shape));
-        room.catch_up(table, shape);
+        room.catch_up(table, shape, &self.scoring);
         room.used_at = self.uses;
         room
     }

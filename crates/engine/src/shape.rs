@@ -4,12 +4,15 @@
 //! their requirements different (name, labels, age) is not part of the shape.
 
 use crate::counts::MatcherId;
+use crate::images::ImageId;
 use crate::topology::KeyId;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tutti_model::taint::untolerated;
-use tutti_model::{HostPort, Node, NodeAffinity, Pod, Resource, Toleration};
+use tutti_model::{
+    HostPort, Node, NodeAffinity, NodeSelectorTerm, Padding, Pod, Resource, Toleration, Weighted,
+};
 
 /// Shapes that are kept although nobody uses them.
 const IDLE_MAX: usize = 256;
@@ -74,17 +77,37 @@ impl ShapeId {
 pub(crate) struct Shape {
     /// Amounts above zero, by number of the resource. A request of zero asks nothing of a node.
     pub(crate) requests: Vec<(ResourceId, i64)>,
+    /// What it counts for beyond that when nodes are compared.
+    pub(crate) padding: Padding,
     affinity: NodeAffinity,
     tolerations: Vec<Toleration>,
     /// Ports of the node, sorted.
     pub(crate) ports: Vec<HostPort>,
-    /// What it requires of other pods.
+    /// Nodes that it would like, sorted.
+    pub(crate) prefers: Vec<Weighted<NodeSelectorTerm>>,
+    /// Images that it is made of, once for every use, sorted.
+    pub(crate) images: Vec<ImageId>,
+    /// What it requires of other pods, and what it would like.
     pub(crate) wishes: Wishes,
     /// Live matchers that match it: not its labels, or the index label of every worker would make it unique.
     pub(crate) matches: Vec<MatcherId>,
 }
 
-/// What a pod requires of other pods, with matchers and topology keys by number.
+/// What a pod takes from a node.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Load<'a> {
+    pub(crate) requests: &'a [(ResourceId, i64)],
+    pub(crate) padding: Padding,
+}
+
+impl<'a> Load<'a> {
+    /// Room that is kept for somebody who does not sit there yet.
+    pub(crate) fn promised(requests: &'a [(ResourceId, i64)]) -> Self {
+        Self { requests, padding: Padding::default() }
+    }
+}
+
+/// What a pod requires of other pods and what it would like, with matchers and topology keys by number.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Wishes {
     /// Pods that match must be in the same domain of each of these keys.
@@ -93,6 +116,45 @@ pub(crate) struct Wishes {
     pub(crate) apart: Vec<(MatcherId, KeyId)>,
     /// Limits to unevenness.
     pub(crate) even: Vec<Even>,
+    /// What only makes a difference between nodes that will do.
+    pub(crate) soft: Soft,
+}
+
+/// Wishes about other pods that need not be fulfilled.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Soft {
+    /// Pods that are welcome near (a weight above zero) or unwelcome (below).
+    pub(crate) pulls: Vec<(MatcherId, KeyId, i64)>,
+    /// Required wishes to be near, term by term: they pull pods that come later.
+    pub(crate) required: Vec<(MatcherId, KeyId)>,
+    /// Unevenness that is unwelcome.
+    pub(crate) even: Vec<SoftEven>,
+}
+
+/// A spread constraint that should hold.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct SoftEven {
+    pub(crate) matcher: MatcherId,
+    pub(crate) key: KeyId,
+    pub(crate) max_skew: u32,
+    /// The key is that of node names, for which other rules hold.
+    pub(crate) is_hostname: bool,
+    pub(crate) honors_affinity: bool,
+    pub(crate) honors_taints: bool,
+}
+
+impl Soft {
+    /// True if other pods make no difference to this one.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pulls.is_empty() && self.even.is_empty()
+    }
+
+    /// Every matcher and key, once for every wish that uses it.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (MatcherId, KeyId)> {
+        let pulls = self.pulls.iter().map(|&(matcher, key, _)| (matcher, key));
+        let even = self.even.iter().map(|even| (even.matcher, even.key));
+        pulls.chain(self.required.iter().copied()).chain(even)
+    }
 }
 
 /// A spread constraint.
@@ -107,12 +169,17 @@ pub(crate) struct Even {
 }
 
 impl Wishes {
-    /// True if other pods do not matter.
+    /// True if nothing is required of other pods.
     pub(crate) fn is_empty(&self) -> bool {
         self.near.is_none() && self.apart.is_empty() && self.even.is_empty()
     }
 
-    /// Every pair of matcher and key, once for every wish that uses it.
+    /// True if neither what is required nor what is liked speaks of other pods.
+    pub(crate) fn names_nobody(&self) -> bool {
+        self.is_empty() && self.soft.pairs().next().is_none()
+    }
+
+    /// Every pair of matcher and key of what is required, once for every wish that uses it.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (MatcherId, KeyId)> {
         let near = self.near.iter().flat_map(|(matcher, keys)| keys.iter().map(|&key| (*matcher, key)));
         near.chain(self.apart.iter().copied()).chain(self.even.iter().map(|even| (even.matcher, even.key)))
@@ -120,6 +187,16 @@ impl Wishes {
 }
 
 impl Shape {
+    /// What one copy takes from a node.
+    pub(crate) fn load(&self) -> Load<'_> {
+        Load { requests: &self.requests, padding: self.padding }
+    }
+
+    /// Taints that it ignores.
+    pub(crate) fn tolerations(&self) -> &[Toleration] {
+        &self.tolerations
+    }
+
     /// True if the node's labels and name are acceptable.
     pub(crate) fn selects(&self, node: &Node) -> bool {
         self.affinity.matches(&node.name, &node.labels)
@@ -177,6 +254,9 @@ pub(crate) enum Forbidden {
     Affinity,
 }
 
+/// A shape that was let go of, and the number that it had.
+pub(crate) type Forgotten = (ShapeId, Arc<Shape>);
+
 /// All shapes in use.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Shapes {
@@ -188,14 +268,16 @@ pub(crate) struct Shapes {
 }
 
 impl Shapes {
-    /// The shape of a pod, counted as used once more.
+    /// The shape of a pod, counted as used once more, and whether it is new. A new shape owns its uses of images
+    /// until it is forgotten.
     pub(crate) fn acquire(
         &mut self,
         pod: &Pod,
         wishes: Wishes,
         matches: Vec<MatcherId>,
+        mut images: Vec<ImageId>,
         resources: &mut Resources,
-    ) -> ShapeId {
+    ) -> (ShapeId, bool) {
         let mut requests: Vec<(ResourceId, i64)> = pod
             .requests
             .iter()
@@ -209,16 +291,30 @@ impl Shapes {
         let mut ports = pod.ports.clone();
         ports.sort_unstable();
         ports.dedup();
-        self.intern(Shape { requests, affinity: pod.affinity.clone(), tolerations, ports, wishes, matches })
+        let mut prefers = pod.preferences.nodes.clone();
+        prefers.sort_unstable();
+        images.sort_unstable();
+        let (padding, affinity) = (pod.padding, pod.affinity.clone());
+        self.intern(Shape {
+            requests,
+            padding,
+            affinity,
+            tolerations,
+            ports,
+            prefers,
+            images,
+            wishes,
+            matches,
+        })
     }
 
-    /// The same shape matched by other matchers, counted as used once.
-    pub(crate) fn acquire_with_matches(&mut self, id: ShapeId, matches: Vec<MatcherId>) -> ShapeId {
+    /// The same shape matched by other matchers, counted as used once, and whether it is new.
+    pub(crate) fn acquire_with_matches(&mut self, id: ShapeId, matches: Vec<MatcherId>) -> (ShapeId, bool) {
         let shape = Shape { matches, ..Shape::clone(self.get(id)) };
         self.intern(shape)
     }
 
-    fn intern(&mut self, shape: Shape) -> ShapeId {
+    fn intern(&mut self, shape: Shape) -> (ShapeId, bool) {
         if let Some(&id) = self.ids.get(&shape) {
             if let Some((_, uses)) = &mut self.slots[id.index()] {
                 if *uses == 0 {
@@ -226,7 +322,7 @@ impl Shapes {
                 }
                 *uses += 1;
             }
-            return id;
+            return (id, false);
         }
         let shape = Arc::new(shape);
         let id = self.vacant.pop().unwrap_or_else(|| {
@@ -235,19 +331,19 @@ impl Shapes {
         });
         self.slots[id.index()] = Some((Arc::clone(&shape), 1));
         self.ids.insert(shape, id);
-        id
+        (id, true)
     }
 
     /// Gives back one use. A shape that nobody uses is kept for a while, because the next pod often looks like the
     /// last one; tells which shape is forgotten instead, if any.
-    pub(crate) fn release(&mut self, id: ShapeId) -> Option<ShapeId> {
+    pub(crate) fn release(&mut self, id: ShapeId) -> Option<Forgotten> {
         let (shape, uses) = self.slots[id.index()].as_mut()?;
         *uses -= 1;
         if *uses > 0 {
             return None;
         }
         // What is known of other pods changes under a shape that nobody looks after.
-        if !shape.wishes.is_empty() || !shape.matches.is_empty() {
+        if !shape.wishes.names_nobody() || !shape.matches.is_empty() {
             return self.forget(id);
         }
         self.idle.push_back(id);
@@ -258,11 +354,11 @@ impl Shapes {
         }
     }
 
-    fn forget(&mut self, id: ShapeId) -> Option<ShapeId> {
+    fn forget(&mut self, id: ShapeId) -> Option<Forgotten> {
         let (shape, _) = self.slots[id.index()].take()?;
         self.ids.remove(&shape);
         self.vacant.push(id);
-        Some(id)
+        Some((id, shape))
     }
 
     /// A shape that is in use.
@@ -285,7 +381,7 @@ mod tests {
     fn acquire(shapes: &mut Shapes, name: &str, cpu: i64, resources: &mut Resources) -> ShapeId {
         let mut pod = Pod::new(ObjectKey::new("default", name), name);
         pod.requests.set(Resource::new("cpu"), cpu);
-        shapes.acquire(&pod, Wishes::default(), Vec::new(), resources)
+        shapes.acquire(&pod, Wishes::default(), Vec::new(), Vec::new(), resources).0
     }
 
     #[test]
@@ -303,13 +399,13 @@ mod tests {
         let (mut shapes, mut resources) = (Shapes::default(), Resources::default());
         let id = acquire(&mut shapes, "a", 100, &mut resources);
         acquire(&mut shapes, "b", 100, &mut resources);
-        assert_eq!(shapes.release(id), None);
-        assert_eq!(shapes.release(id), None, "the last use leaves it idle");
+        assert!(shapes.release(id).is_none());
+        assert!(shapes.release(id).is_none(), "the last use leaves it idle");
         assert_eq!(acquire(&mut shapes, "a", 100, &mut resources), id, "and it is found again");
         shapes.release(id);
         for cpu in 1..=IDLE_MAX as i64 {
             let other = acquire(&mut shapes, "x", 1_000 + cpu, &mut resources);
-            let forgotten = shapes.release(other);
+            let forgotten = shapes.release(other).map(|(id, _)| id);
             assert_eq!(forgotten, (cpu == IDLE_MAX as i64).then_some(id), "the longest unused goes first");
         }
         assert_eq!(acquire(&mut shapes, "c", 300, &mut resources), id, "the number is used again");

@@ -26,7 +26,7 @@ impl<'a> Txn<'a> {
         if self.table.room(node, shape) < count {
             return false;
         }
-        self.table.take(node, &shape.requests, count);
+        self.table.take(node, shape.load(), count);
         self.taken.push((node, Arc::clone(shape), count));
         true
     }
@@ -41,7 +41,7 @@ impl<'a> Txn<'a> {
     pub(crate) fn roll_back(&mut self, to: Checkpoint) {
         while self.taken.len() > to.0 {
             if let Some((node, shape, count)) = self.taken.pop() {
-                self.table.give(node, &shape.requests, count);
+                self.table.give(node, shape.load(), count);
             }
         }
     }
@@ -75,7 +75,7 @@ mod tests {
         }
         let mut pod = Pod::new(ObjectKey::new("default", "p"), "p");
         pod.requests.set(Resource::new("cpu"), 2);
-        let shape = shapes.acquire(&pod, Wishes::default(), Vec::new(), &mut resources);
+        let (shape, _) = shapes.acquire(&pod, Wishes::default(), Vec::new(), Vec::new(), &mut resources);
         let shape = Arc::clone(shapes.get(shape));
         (table, resources, shape)
     }

@@ -4,7 +4,7 @@
 //! to offer more to one of its shapes, or, for units that care about other pods, a pod that they care about came
 //! or went, or a node came, went or changed its labels or taints.
 
-use crate::counts::MatcherId;
+use crate::counts::{Counts, MatcherId};
 use crate::decision::UnitKey;
 use crate::shape::{ResourceId, Shape, ShapeId, Shapes};
 use rustc_hash::FxHashMap;
@@ -37,15 +37,18 @@ struct Sleeper {
 
 impl Sleepers {
     /// Puts a unit to sleep.
-    pub(crate) fn insert(&mut self, unit: UnitKey, ids: Vec<ShapeId>, shapes: &Shapes) {
+    pub(crate) fn insert(&mut self, unit: UnitKey, ids: Vec<ShapeId>, shapes: &Shapes, counts: &Counts) {
         self.remove(&unit);
         let mut matchers = BTreeSet::new();
         for &id in &ids {
             let shape = shapes.get(id);
             self.by_shape.entry(id).or_default().insert(unit.clone());
             matchers.extend(shape.wishes.pairs().map(|(matcher, _)| matcher));
-            matchers.extend(&shape.matches);
-            if !shape.wishes.is_empty() || !shape.ports.is_empty() || !shape.matches.is_empty() {
+            // Who is only liked or disliked by others can be placed all the same.
+            let mut binding = shape.matches.iter().filter(|&&matcher| counts.is_binding(matcher)).peekable();
+            let is_matched = binding.peek().is_some();
+            matchers.extend(binding);
+            if !shape.wishes.is_empty() || !shape.ports.is_empty() || is_matched {
                 self.sensitive.insert(unit.clone());
             }
         }

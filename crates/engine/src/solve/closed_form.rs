@@ -3,6 +3,7 @@
 
 use super::constraints::{Apart, EvenRule, NO_DOMAIN, NearKey};
 use super::problem::Problem;
+use super::single;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -10,8 +11,12 @@ use std::collections::BinaryHeap;
 pub(super) type Fill = Vec<(usize, u32)>;
 
 /// The most members of a problem's only kind that can be placed, up to `wanted`, or nothing if the structure is not
-/// one of those known here. `order` lists all bins, most welcome first.
+/// one of those known here. `order` lists all bins that will do, most welcome first.
 pub(super) fn fill(problem: &Problem, wanted: u32, order: &[usize]) -> Option<Fill> {
+    if wanted == 1 {
+        let acceptable = single::acceptable(problem);
+        return Some(order.iter().find(|&&bin| acceptable(bin)).map(|&bin| (bin, 1)).into_iter().collect());
+    }
     let rules = &problem.constraints;
     // Rules that do not bind members to each other have become part of what is allowed.
     let apart: Vec<&Apart> = rules.apart.iter().filter(|rule| rule.owns[0] && rule.matched[0]).collect();

@@ -21,6 +21,7 @@ mod prices;
 mod problem;
 mod score;
 mod search;
+mod single;
 
 use crate::nodes::{NodeId, NodeTable};
 use crate::refusal::NoRoom;

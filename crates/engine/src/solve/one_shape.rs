@@ -2,16 +2,27 @@
 //! sum.
 
 use super::{Outcome, Style, Tables, explain};
+use crate::score::total::{best, looks_at_pods};
 use crate::shape::ShapeId;
 use std::sync::Arc;
 
 pub(super) fn solve(id: ShapeId, wanted: u32, need: u32, style: Style, tables: &mut Tables<'_>) -> Outcome {
     let shape = Arc::clone(tables.shapes.get(id));
-    let room = tables.rooms.ranked(id, &shape, style, tables.nodes);
+    let (room, scoring) = tables.rooms.ranked(id, &shape, style, tables.nodes);
     if room.total() < u64::from(need) {
         let fit = room.total() as u32;
         return Outcome::Infeasible(explain::one_shape(&shape, fit, need, tables));
     }
-    let seats = room.best(wanted, style, &shape, tables.nodes);
-    Outcome::Placed(seats.into_iter().map(|(node, count)| (0, node, count)).collect())
+    // The profile compares nodes for one pod; more than one come as a group.
+    if style == Style::Pack || wanted != 1 {
+        let seats = room.fullest(wanted, &shape, tables.nodes);
+        return Outcome::Placed(seats.into_iter().map(|(node, count)| (0, node, count)).collect());
+    }
+    let (nodes, relations) = (tables.nodes, tables.relations);
+    let known = if looks_at_pods(&shape, relations) { None } else { room.favourite(scoring) };
+    let node = known.or_else(|| {
+        let candidates = room.candidates(&shape, nodes, scoring);
+        best(&candidates, &shape, scoring, nodes, relations)
+    });
+    Outcome::Placed(node.into_iter().map(|node| (0, node, 1)).collect())
 }

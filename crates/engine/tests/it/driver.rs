@@ -78,6 +78,17 @@ impl World {
         self.engine.apply(Event::PodGone(key.clone()), self.now);
     }
 
+    /// Changes something about a node that makes it more or less welcome, or unusable.
+    pub(crate) fn change_a_node(&mut self, dice: &mut crate::random::Dice) {
+        let at = dice.roll(0, self.nodes.len() as u64 - 1) as usize;
+        let name = self.nodes[at].name.clone();
+        let text = crate::likings::node_with_liking(dice, &name);
+        let changed = Scenario::parse(&text).unwrap_or_else(|error| panic!("{error}"));
+        for node in changed.nodes {
+            self.set_node(node);
+        }
+    }
+
     pub(crate) fn pod(&self, name: &str) -> Pod {
         let found = self.pods.iter().find(|pod| pod.key.name.as_ref() == name);
         found.unwrap_or_else(|| panic!("there is no pod {name}")).clone()
@@ -104,7 +115,8 @@ impl World {
         }
     }
 
-    fn carry_out(&mut self, placement: &Placement) {
+    /// Checks a placement and makes its pods bound ones.
+    pub(crate) fn carry_out(&mut self, placement: &Placement) {
         let running = self.seated();
         let mut placed = Vec::new();
         for seat in &placement.seats {

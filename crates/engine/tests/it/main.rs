@@ -9,10 +9,14 @@
 mod bad_input;
 mod boundaries;
 mod determinism;
+mod doubles;
 mod driver;
+mod likings;
 mod oracle;
 mod packing;
 mod placements;
 mod random;
+mod reference;
+mod scores;
 mod verdict;
 mod wake_ups;

@@ -1,0 +1,193 @@
+//! The whole score of nodes: how each stands, and what only a comparison of all nodes that will do can tell.
+
+use super::standing::{Class, Scoring, Standing};
+use super::{inter_pod, topology_spread};
+use crate::counts::{MatcherId, Pull};
+use crate::nodes::{NodeId, NodeTable};
+use crate::relations::Relations;
+use crate::shape::{Shape, SoftEven};
+use crate::topology::KeyId;
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use topology_spread::PodWeight;
+
+/// A node that will do, and how it stands.
+pub(crate) type Candidate = (NodeId, Standing);
+
+/// True if other pods make a difference to how welcome nodes are to a shape.
+pub(crate) fn looks_at_pods(shape: &Shape, relations: &Relations) -> bool {
+    let is_wanted = |&matcher: &MatcherId| relations.counts.has_pulls(matcher);
+    !shape.wishes.soft.is_empty() || shape.matches.iter().any(is_wanted)
+}
+
+/// The total score of every candidate for one more pod of a shape.
+pub(crate) fn totals(
+    candidates: &[Candidate],
+    shape: &Shape,
+    scoring: &Scoring,
+    nodes: &NodeTable,
+    relations: &Relations,
+) -> Vec<i64> {
+    let worst = candidates.iter().fold(Class::default(), |worst, (_, standing)| worst.max(standing.class));
+    let mut totals: Vec<i64> = candidates
+        .iter()
+        .map(|(_, standing)| standing.local + scoring.of_class(standing.class, worst))
+        .collect();
+    if !looks_at_pods(shape, relations) {
+        return totals;
+    }
+    let scene = Scene { candidates, shape, nodes, relations };
+    let (spread_weight, affinity_weight) =
+        (i64::from(scoring.weights().topology_spread), i64::from(scoring.weights().inter_pod_affinity));
+    let spread = if spread_weight > 0 { scene.spread() } else { Vec::new() };
+    let affinity =
+        if affinity_weight > 0 { scene.affinity(scoring.required_affinity_weight) } else { Vec::new() };
+    for (total, score) in totals.iter_mut().zip(spread) {
+        *total += spread_weight * score;
+    }
+    for (total, score) in totals.iter_mut().zip(affinity) {
+        *total += affinity_weight * score;
+    }
+    totals
+}
+
+/// The candidate with the highest total; ties go by name.
+pub(crate) fn best(
+    candidates: &[Candidate],
+    shape: &Shape,
+    scoring: &Scoring,
+    nodes: &NodeTable,
+    relations: &Relations,
+) -> Option<NodeId> {
+    let totals = totals(candidates, shape, scoring, nodes, relations);
+    let ranked =
+        candidates.iter().zip(totals).map(|(&(node, _), total)| (Reverse(total), nodes.name(node), node));
+    ranked.min().map(|(_, _, node)| node)
+}
+
+struct Scene<'a> {
+    candidates: &'a [Candidate],
+    shape: &'a Shape,
+    nodes: &'a NodeTable,
+    relations: &'a Relations,
+}
+
+impl Scene<'_> {
+    /// Scores of topology spread; none if there is no constraint.
+    fn spread(&self) -> Vec<i64> {
+        let constraints = &self.shape.wishes.soft.even;
+        if constraints.is_empty() {
+            return Vec::new();
+        }
+        // Nodes without all the labels are not compared and get nothing.
+        let is_compared: Vec<bool> = self.candidates.iter().map(|&(node, _)| self.has_labels(node)).collect();
+        let compared_count = is_compared.iter().filter(|compared| **compared).count();
+        let rules: Vec<Rule<'_>> =
+            constraints.iter().map(|even| self.rule(even, &is_compared, compared_count)).collect();
+        let unevenness = |&(node, _): &Candidate| {
+            topology_spread::unevenness(
+                rules.iter().map(|rule| (self.pods_beside(rule, node), rule.even.max_skew, rule.weight)),
+            )
+        };
+        let compared = self.candidates.iter().zip(&is_compared);
+        let values: Vec<Option<i64>> =
+            compared.map(|(candidate, compared)| compared.then(|| unevenness(candidate))).collect();
+        let least = values.iter().flatten().min().copied().unwrap_or(0);
+        let most = values.iter().flatten().max().copied().unwrap_or(0);
+        values
+            .iter()
+            .map(|value| value.map_or(0, |value| topology_spread::score(value, least, most)))
+            .collect()
+    }
+
+    fn has_labels(&self, node: NodeId) -> bool {
+        let topology = &self.relations.topology;
+        self.shape.wishes.soft.even.iter().all(|even| topology.domain(even.key, node).is_some())
+    }
+
+    fn rule<'a>(&self, even: &'a SoftEven, is_compared: &[bool], compared_count: usize) -> Rule<'a> {
+        if even.is_hostname {
+            // Every node is taken for a domain of its own.
+            return Rule { even, weight: PodWeight::of_domains(compared_count), by_domain: Vec::new() };
+        }
+        let topology = &self.relations.topology;
+        let mut takes_part = vec![false; topology.domains_count(even.key)];
+        for (&(node, _), _) in self.candidates.iter().zip(is_compared).filter(|(_, compared)| **compared) {
+            if let Some(domain) = topology.domain(even.key, node) {
+                takes_part[domain.index()] = true;
+            }
+        }
+        let domains_count = takes_part.iter().filter(|takes_part| **takes_part).count();
+        let mut by_domain = vec![0; takes_part.len()];
+        for (node, tally) in self.relations.counts.matched_by_node(even.matcher) {
+            let Some(object) = self.nodes.node(node) else { continue };
+            let counts = self.has_labels(node)
+                && (!even.honors_affinity || self.shape.selects(object))
+                && (!even.honors_taints || self.shape.tolerates(object));
+            if let Some(domain) = topology.domain(even.key, node).filter(|_| counts) {
+                by_domain[domain.index()] += u64::from(tally.lasting);
+            }
+        }
+        Rule { even, weight: PodWeight::of_domains(domains_count), by_domain }
+    }
+
+    /// Pods that count in a node's domain.
+    fn pods_beside(&self, rule: &Rule<'_>, node: NodeId) -> u64 {
+        if rule.even.is_hostname {
+            return u64::from(self.relations.counts.matched_on(rule.even.matcher, node).lasting);
+        }
+        let domain = self.relations.topology.domain(rule.even.key, node);
+        domain.and_then(|domain| rule.by_domain.get(domain.index())).copied().unwrap_or(0)
+    }
+
+    /// Scores of affinity between pods.
+    fn affinity(&self, required_weight: i64) -> Vec<i64> {
+        let counts = &self.relations.counts;
+        let mut sums = Sums { relations: self.relations, by_key: FxHashMap::default() };
+        for &(matcher, key, weight) in &self.shape.wishes.soft.pulls {
+            for (node, tally) in counts.matched_by_node(matcher) {
+                sums.add(key, node, weight * i64::from(tally.seated));
+            }
+        }
+        for &matcher in &self.shape.matches {
+            for (key, node, Pull { weight, required, .. }) in counts.pulls(matcher) {
+                sums.add(key, node, weight + required_weight * i64::from(required));
+            }
+        }
+        let values: Vec<i64> = self.candidates.iter().map(|&(node, _)| sums.of(node)).collect();
+        let lowest = values.iter().min().copied().unwrap_or(0);
+        let highest = values.iter().max().copied().unwrap_or(0);
+        values.iter().map(|&value| inter_pod::score(value, lowest, highest)).collect()
+    }
+}
+
+/// A constraint and what is known about it.
+struct Rule<'a> {
+    even: &'a SoftEven,
+    weight: PodWeight,
+    /// Pods that count, by domain; empty if nodes are the domains.
+    by_domain: Vec<u64>,
+}
+
+/// Weights by topology key and domain.
+struct Sums<'a> {
+    relations: &'a Relations,
+    by_key: FxHashMap<KeyId, Vec<i64>>,
+}
+
+impl Sums<'_> {
+    fn add(&mut self, key: KeyId, node: NodeId, weight: i64) {
+        let topology = &self.relations.topology;
+        if let Some(domain) = topology.domain(key, node) {
+            let sums = self.by_key.entry(key).or_insert_with(|| vec![0; topology.domains_count(key)]);
+            sums[domain.index()] += weight;
+        }
+    }
+
+    fn of(&self, node: NodeId) -> i64 {
+        let of_key = |(&key, sums): (&KeyId, &Vec<i64>)| {
+            self.relations.topology.domain(key, node).map_or(0, |domain| sums[domain.index()])
+        };
+        self.by_key.iter().map(of_key).sum()
+    }
+}
