@@ -5,8 +5,8 @@ use crate::packing;
 use crate::report::Report;
 use anyhow::{Result, ensure};
 use std::time::{Duration, Instant};
-use tutti_engine::{Decision, Engine, Event};
-use tutti_model::{LabelSelector, PodSelector, PodTerm, SpreadConstraint, Text, Time};
+use tutti_engine::{Decision, Engine, Event, Refusal};
+use tutti_model::{LabelSelector, PodSelector, PodTerm, Resource, SpreadConstraint, Text, Time};
 
 /// Runs all cases whose name contains `only`.
 pub(crate) fn run(sizes: &[u32], only: &str, seconds: f64, report: &mut Report) -> Result<()> {
@@ -25,7 +25,8 @@ pub(crate) fn run(sizes: &[u32], only: &str, seconds: f64, report: &mut Report) 
         let few = pods.min(5_000);
         bench.throughput("plain-distinct", few, plain(nodes, few, few))?;
         bench.latency("mixed-5x64", 320, || mixed(nodes))?;
-        bench.contested()?;
+        bench.contested("contested", contested)?;
+        bench.contested("contested-planted", contested_planted)?;
         bench.latency("anti-affinity-1000", 1_000.min(nodes), || wishing(nodes, Wish::Apart))?;
         bench.latency("zone-spread-1000", 1_000, || wishing(nodes, Wish::Even))?;
         bench.latency("refusal-64", 0, || refusal(nodes))?;
@@ -73,16 +74,24 @@ impl Bench<'_> {
     }
 
     /// A gang for which there is next to no room: whether it is placed is a figure, not a condition.
-    fn contested(&mut self) -> Result<()> {
-        if !"contested".contains(self.only) {
+    fn contested(&mut self, case: &str, setup: fn(u32) -> Engine) -> Result<()> {
+        if !case.contains(self.only) {
             return Ok(());
         }
-        let base = contested(self.nodes);
-        let placed = decide_all(&mut base.clone());
-        ensure!([0, 320].contains(&placed), "contested at {} nodes placed {placed} of 320", self.nodes);
+        let base = setup(self.nodes);
+        let (placed, undecided) = match base.clone().decide(Time(0)) {
+            Decision::Place(placement) => (placement.seats.len(), false),
+            Decision::Wait(waiting) => (0, matches!(waiting.refusal, Refusal::Undecided(_))),
+            Decision::Idle { .. } => (0, false),
+        };
+        ensure!([0, 320].contains(&placed), "{case} at {} nodes placed {placed} of 320", self.nodes);
         let (time, rounds) = self.again_and_again(&base);
-        self.report.figure("contested-placed", self.nodes, f64::from(placed) / 320.0, "ratio");
-        self.report.figure("contested", self.nodes, time.as_secs_f64() * 1000.0 / f64::from(rounds), "ms");
+        let mut figure = |name: &str, value, unit| {
+            self.report.figure(&format!("{case}{name}"), self.nodes, value, unit);
+        };
+        figure("-placed", placed as f64 / 320.0, "ratio");
+        figure("-undecided", f64::from(u8::from(undecided)), "ratio");
+        figure("", time.as_secs_f64() * 1000.0 / f64::from(rounds), "ms");
         Ok(())
     }
 
@@ -185,7 +194,8 @@ fn mixed(nodes: u32) -> Engine {
     engine
 }
 
-/// The gang where the nodes that are open have 103 % of what it asks for, of every resource; the rest are full.
+/// The gang where the nodes that are open have 103 % of what it asks for, of every resource; the rest are full. It
+/// does not fit: CPU and memory of those nodes cannot be cut to what members ask for.
 fn contested(nodes: u32) -> Engine {
     let mut engine = cluster(nodes, 6);
     let demand = |which: fn(&(i64, i64, i64)) -> i64| 64 * SHAPES.iter().map(which).sum::<i64>();
@@ -203,6 +213,33 @@ fn contested(nodes: u32) -> Engine {
         };
         let busy = running(&format!("busy-{number}"), number, busy);
         engine.apply(Event::PodSet(Box::new(busy)), Time(0));
+    }
+    add_gang(&mut engine, "contested", mixed_members());
+    engine
+}
+
+/// The gang on 72 open nodes on which it fits: each has 103 % of the CPU and memory that some of its members ask for,
+/// and every GPU is needed. The rest are full.
+fn contested_planted(nodes: u32) -> Engine {
+    let mut engine = cluster(nodes, 6);
+    // Members with one GPU, 64 of each shape, mixed.
+    let ones: Vec<usize> = (0..192).map(|at| [0, 1, 3][at * 5 % 192 / 64]).collect();
+    let (beside_others, alone) = ones.split_at(128);
+    let mut contents: Vec<Vec<usize>> = beside_others.chunks(2).map(|two| [&[4, 2], two].concat()).collect();
+    contents.extend(alone.chunks(8).map(<[usize]>::to_vec));
+    for number in 0..nodes {
+        let mut node = node(number, 6);
+        let Some(content) = contents.get(number as usize) else {
+            let busy = Ask { cpu: 1000, memory: 1 << 30, gpu: 8 };
+            let busy = running(&format!("busy-{number}"), number, busy);
+            engine.apply(Event::PodSet(Box::new(busy)), Time(0));
+            continue;
+        };
+        let sum =
+            |which: fn(&(i64, i64, i64)) -> i64| content.iter().map(|&at| which(&SHAPES[at])).sum::<i64>();
+        node.allocatable.set(Resource::new("cpu"), sum(|s| s.0) * 1030);
+        node.allocatable.set(Resource::new("memory"), (sum(|s| s.1) << 30) * 103 / 100);
+        engine.apply(Event::NodeSet(Box::new(node)), Time(0));
     }
     add_gang(&mut engine, "contested", mixed_members());
     engine

@@ -4,6 +4,9 @@
 /// that the default of 200,000 branches lasts less than 50 ms on one core, whatever the search is busy with.
 const STEPS_PER_BRANCH: u64 = 192;
 
+/// Steps that a division takes.
+pub(super) const DIVISION: usize = 10;
+
 /// Work that may still be done.
 #[derive(Debug)]
 pub(super) struct Budget {

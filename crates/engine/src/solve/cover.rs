@@ -132,7 +132,11 @@ impl Cover<'_> {
             (amount << 30) / i128::from(self.problem.total[resource].max(1))
         };
         let resources = || (0..self.problem.resources.len()).filter(|&resource| counts(resource));
-        let sum = |&kind: &usize| resources().map(|resource| share(kind, resource)).sum::<i128>() as u64;
+        let sum = |&kind: &usize| {
+            let sum: i128 = resources().map(|resource| share(kind, resource)).sum();
+            // More than a u64 is a member that fits nowhere; any price will do for it.
+            u64::try_from(sum).unwrap_or(u64::MAX)
+        };
         self.kinds.iter().map(sum).collect()
     }
 

@@ -1,6 +1,6 @@
 //! One round of the search in [`super::cover`]: bin after bin in a fixed order, back when it cannot come right.
 
-use super::budget::Budget;
+use super::budget::{Budget, DIVISION};
 use super::prices::{Market, Prices};
 use super::problem::Problem;
 use rustc_hash::FxHashSet;
@@ -14,6 +14,8 @@ const REPRICE_BINS_MIN: usize = 5;
 const DEAD_ENDS_MAX: usize = 100_000;
 /// Fillings that are tried in one place when the list is not complete and nothing tells which are hopeless.
 const GUESSES_MAX: usize = 64;
+/// Steps of the budget that it takes to put one filling into its rank.
+const RANKING: usize = 16;
 
 /// How a branch ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -186,13 +188,25 @@ impl<'a> Descent<'a> {
         true
     }
 
+    /// Steps of the budget that it takes to see where one filling leads.
+    fn cost_of_a_look(&self) -> usize {
+        let kinds = self.kinds.len();
+        let dearest = if self.market.skips > 0 { 40 + 10 * kinds } else { 0 };
+        let divisions = if self.market.fillings.is_all() { 0 } else { kinds * self.problem.resources.len() };
+        6 * kinds + dearest + DIVISION * divisions
+    }
+
     /// Lists the places that a filling of this bin can lead to, those with the least left to do first.
     fn expand(&mut self, position: usize, state: usize) -> Step {
         let (bin, skips) = (self.order[position], self.market.skips);
         let class = self.problem.class_of[bin] as usize;
         let fillings = self.market.fillings.of_class(class);
         let is_all = self.market.fillings.is_all();
+        let cost = self.cost_of_a_look();
         let Some(level) = self.levels.last_mut() else { return Step::DeadEnd };
+        if level.ranked[class].is_none() && !self.budget.spend(fillings.size() + RANKING * fillings.count()) {
+            return Step::GaveUp;
+        }
         let ranked = level.ranked[class].get_or_insert_with(|| {
             let mut values = Vec::new();
             fillings.values(level.prices.by_kind(), &mut values);
@@ -212,7 +226,7 @@ impl<'a> Descent<'a> {
             if !is_all && self.children.len() - first >= GUESSES_MAX {
                 break;
             }
-            if !self.budget.spend(6 * kinds) {
+            if !self.budget.spend(cost) {
                 return Step::GaveUp;
             }
             let after = self.states.len();

@@ -3,7 +3,7 @@
 //! If a placement exists then one exists in which every bin holds such a filling, or what is left of one after seats
 //! that nobody needs were given up. Bins of a class are alike, so fillings are listed once a class.
 
-use super::budget::Budget;
+use super::budget::{Budget, DIVISION};
 use super::problem::Problem;
 
 /// Fillings that are listed for one class of bins; a class with more is not searched completely.
@@ -84,6 +84,11 @@ impl Class {
         self.rows.len()
     }
 
+    /// How many fillings there are.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
     /// Members of each kind.
     pub(super) fn row(&self, filling: usize) -> &[u32] {
         &self.rows[filling * self.kinds..(filling + 1) * self.kinds]
@@ -134,6 +139,8 @@ impl<'a> Listing<'a> {
     /// Tries all numbers of members of the kinds from this one on, large numbers first.
     fn kind(&mut self, at: usize, budget: &mut Budget) {
         let Some(&kind) = self.kinds.get(at) else {
+            // Paid for here and missed by the next visit, if the budget is used up.
+            budget.spend(DIVISION * self.kinds.len() * self.free.len());
             if self.is_full() {
                 self.rows.extend_from_slice(&self.filling);
             }
@@ -145,7 +152,7 @@ impl<'a> Listing<'a> {
         for count in (least..=most).rev() {
             let can_go_on = self.visits_left > 0
                 && self.rows.len() < self.numbers_max
-                && budget.spend(2 * self.free.len() + self.kinds.len());
+                && budget.spend(DIVISION * (1 + self.free.len()));
             if !can_go_on {
                 self.is_all = false;
                 return;
