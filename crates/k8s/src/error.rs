@@ -12,6 +12,8 @@ pub enum ObjectKind {
     Node,
     /// A pod group.
     PodGroup,
+    /// A namespace.
+    Namespace,
 }
 
 impl fmt::Display for ObjectKind {
@@ -20,6 +22,7 @@ impl fmt::Display for ObjectKind {
             Self::Pod => "pod",
             Self::Node => "node",
             Self::PodGroup => "pod group",
+            Self::Namespace => "namespace",
         })
     }
 }

@@ -186,6 +186,8 @@ impl Own<'_> {
                 labels.require_value(key, value);
             }
         }
+        // For spreading, kube-scheduler takes a selector without conditions as one that counts nobody.
+        let labels = labels.filter(|labels| *labels != LabelSelector::default());
         let max_skew = count(&view.max_skew, "maxSkew")?;
         let constraint = SpreadConstraint {
             max_skew: max_skew.ok_or_else(|| ModelError::new("maxSkew", "is missing"))?,
@@ -324,7 +326,7 @@ mod tests {
         assert_eq!(errors, []);
         let [first, second] = &found.spread[..] else { panic!("{found:?}") };
         assert_eq!((first.max_skew.get(), first.honors_affinity, first.honors_taints), (1, true, false));
-        assert_eq!(first.labels, Some(LabelSelector::default()));
+        assert_eq!(first.labels, None, "without conditions it counts nobody");
         assert_eq!((second.honors_affinity, second.honors_taints), (false, true));
         assert_eq!((second.labels.as_ref(), second.min_domains.map(NonZeroU32::get)), (None, Some(3)));
     }

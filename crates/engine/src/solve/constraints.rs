@@ -317,6 +317,8 @@ pub(super) struct Loads<'a> {
     near_total: Vec<u32>,
     /// By kind and rule and domain: counted members.
     even: Vec<Vec<Vec<u32>>>,
+    /// By kind and rule: the floor, kept because every candidate is compared with it.
+    floors: Vec<Vec<u32>>,
     /// By bin and kind: members, if ports matter.
     in_bin: Vec<u32>,
     /// By kind: bins and members.
@@ -333,13 +335,18 @@ impl<'a> Loads<'a> {
             .even
             .iter()
             .map(|rules| rules.iter().map(|rule| vec![0; rule.existing.len()]).collect());
+        let even: Vec<Vec<Vec<u32>>> = even.collect();
+        let floors = constraints.even.iter().zip(&even);
+        let floors =
+            floors.map(|(rules, placed)| rules.iter().zip(placed).map(|(r, p)| r.floor(p)).collect());
         Self {
             constraints,
             kinds,
+            floors: floors.collect(),
             apart: constraints.apart.iter().map(|rule| vec![(0, 0); rule.domains_count]).collect(),
             near: near.collect(),
             near_total: vec![0; kinds],
-            even: even.collect(),
+            even,
             in_bin: if constraints.ports.is_empty() { vec![] } else { vec![0; problem.bins.len() * kinds] },
             seats: vec![Vec::new(); kinds],
         }
@@ -404,10 +411,11 @@ impl<'a> Loads<'a> {
     }
 
     fn is_even(&self, kind: usize, bin: usize) -> bool {
-        self.constraints.even[kind].iter().zip(&self.even[kind]).all(|(rule, placed)| {
+        let rules = self.constraints.even[kind].iter().zip(&self.even[kind]).zip(&self.floors[kind]);
+        rules.into_iter().all(|((rule, placed), floor)| {
             let domain = rule.domain[bin] as usize;
             let own = u32::from(rule.counted[kind]);
-            rule.existing[domain] + placed[domain] + own <= rule.floor(placed) + rule.max_skew
+            rule.existing[domain] + placed[domain] + own <= floor + rule.max_skew
         })
     }
 
@@ -493,10 +501,13 @@ impl<'a> Loads<'a> {
                 change(&mut self.near_total[owner]);
             }
         }
-        for (rules, placed) in self.constraints.even.iter().zip(&mut self.even) {
-            for (rule, placed) in rules.iter().zip(placed) {
+        for ((rules, placed), floors) in
+            self.constraints.even.iter().zip(&mut self.even).zip(&mut self.floors)
+        {
+            for ((rule, placed), floor) in rules.iter().zip(placed).zip(floors) {
                 if rule.counted[kind] && rule.domain[bin] != NO_DOMAIN {
                     change(&mut placed[rule.domain[bin] as usize]);
+                    *floor = rule.floor(placed);
                 }
             }
         }

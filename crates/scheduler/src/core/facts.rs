@@ -8,7 +8,7 @@ use super::{Belief, Core, KnownGroup, KnownNode, KnownPod};
 use std::collections::BTreeSet;
 use tutti_engine::Event;
 use tutti_k8s::{ConditionStatus, GroupReading, NodeReading, ObjectError, ObjectKind, PodReading};
-use tutti_model::{ObjectKey, Text, Time};
+use tutti_model::{Labels, ObjectKey, Text, Time};
 
 impl Core {
     pub(super) fn list_started(&mut self, kind: ObjectKind) {
@@ -25,9 +25,15 @@ impl Core {
                 }
             }
             ObjectKind::Node => {
-                let known: Vec<ObjectKey> = self.nodes.keys().map(node_key).collect();
+                let known: Vec<ObjectKey> = self.nodes.keys().map(cluster_key).collect();
                 for key in vanished(known.iter(), &listed) {
                     self.node_gone(&key.name, now);
+                }
+            }
+            ObjectKind::Namespace => {
+                let known: Vec<ObjectKey> = self.namespaces.iter().map(cluster_key).collect();
+                for key in vanished(known.iter(), &listed) {
+                    self.namespace_gone(&key.name, now);
                 }
             }
             ObjectKind::PodGroup => {
@@ -121,7 +127,7 @@ impl Core {
 
     pub(super) fn node_set(&mut self, reading: NodeReading, now: Time) {
         let NodeReading { node, uid, version, errors } = reading;
-        let key = node_key(&node.name);
+        let key = cluster_key(&node.name);
         if !self.can_be_named(&key, &errors) {
             return;
         }
@@ -144,6 +150,18 @@ impl Core {
     pub(super) fn node_gone(&mut self, name: &Text, now: Time) {
         if self.nodes.remove(name).is_some() {
             self.tell(Event::NodeGone(name.clone()), now);
+        }
+    }
+
+    pub(super) fn namespace_set(&mut self, name: &Text, labels: Labels, now: Time) {
+        self.listed(ObjectKind::Namespace, &cluster_key(name));
+        self.namespaces.insert(name.clone());
+        self.tell(Event::NamespaceSet { name: name.clone(), labels }, now);
+    }
+
+    pub(super) fn namespace_gone(&mut self, name: &Text, now: Time) {
+        if self.namespaces.remove(name) {
+            self.tell(Event::NamespaceSet { name: name.clone(), labels: Labels::default() }, now);
         }
     }
 
@@ -218,7 +236,8 @@ impl Core {
     }
 }
 
-fn node_key(name: &Text) -> ObjectKey {
+/// The key of an object that is in no namespace.
+fn cluster_key(name: &Text) -> ObjectKey {
     ObjectKey::new("", name.clone())
 }
 

@@ -3,7 +3,7 @@
 use tutti_engine::{Seat, UnitKey};
 use tutti_k8s::request::EventNote;
 use tutti_k8s::{Condition, GroupReading, NodeReading, ObjectError, ObjectKind, PodReading};
-use tutti_model::{ObjectKey, Text};
+use tutti_model::{Labels, ObjectKey, Text};
 
 /// Something that happened.
 #[derive(Debug, Clone)]
@@ -24,6 +24,15 @@ pub enum Input {
     GroupSet(Box<GroupReading>),
     /// A pod group is gone.
     GroupGone(ObjectKey),
+    /// A namespace was seen; its labels matter to wishes that select namespaces by label.
+    NamespaceSet {
+        /// Its name.
+        name: Text,
+        /// Its labels.
+        labels: Labels,
+    },
+    /// A namespace is gone.
+    NamespaceGone(Text),
     /// A request was answered, or will not be. Every request has exactly one answer.
     Answer(Answer),
     /// Time has passed.

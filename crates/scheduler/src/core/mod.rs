@@ -93,6 +93,7 @@ pub struct Core {
     groups: BTreeMap<ObjectKey, KnownGroup>,
     /// Why groups wait, so that a group that is made anew or changed can be told again.
     waiting: BTreeMap<ObjectKey, (&'static str, Text)>,
+    namespaces: BTreeSet<Text>,
     /// Kinds whose first list is not in yet.
     unlisted: BTreeSet<ObjectKind>,
     /// Names seen in the list that is under way, by kind.
@@ -113,7 +114,7 @@ pub struct Core {
 impl Core {
     /// A core that has seen nothing.
     pub fn new(config: Config, capabilities: Capabilities) -> Self {
-        let mut unlisted = BTreeSet::from([ObjectKind::Pod, ObjectKind::Node]);
+        let mut unlisted = BTreeSet::from([ObjectKind::Pod, ObjectKind::Node, ObjectKind::Namespace]);
         if capabilities.pod_group.is_some() {
             unlisted.insert(ObjectKind::PodGroup);
         }
@@ -127,6 +128,7 @@ impl Core {
             pods: BTreeMap::new(),
             nodes: BTreeMap::new(),
             groups: BTreeMap::new(),
+            namespaces: BTreeSet::new(),
             waiting: BTreeMap::new(),
             unlisted,
             listing: BTreeMap::new(),
@@ -182,6 +184,8 @@ impl Core {
             Input::PodGone(key) => self.pod_gone(&key, now),
             Input::NodeSet(reading) => self.node_set(*reading, now),
             Input::NodeGone(name) => self.node_gone(&name, now),
+            Input::NamespaceSet { name, labels } => self.namespace_set(&name, labels, now),
+            Input::NamespaceGone(name) => self.namespace_gone(&name, now),
             Input::GroupSet(reading) => self.group_set(*reading, now),
             Input::GroupGone(key) => {
                 self.waiting.remove(&key);

@@ -11,7 +11,7 @@ use std::pin::pin;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tutti_k8s::view::{Kind, View};
-use tutti_k8s::{Capabilities, NodeView, ObjectKind, PodGroupView, PodView};
+use tutti_k8s::{Capabilities, NamespaceView, NodeView, ObjectKind, PodGroupView, PodView};
 
 /// Starts a watch of every kind that the cluster serves.
 pub(super) fn start(
@@ -32,6 +32,15 @@ pub(super) fn start(
         gone: |node: NodeView| Input::NodeGone(node.key().name),
     };
     tasks.spawn(nodes.run(Api::<NodeView>::all(client.clone()), input.clone()));
+    let namespaces = Watch {
+        kind: ObjectKind::Namespace,
+        set: |namespace: NamespaceView| Input::NamespaceSet {
+            name: namespace.key().name,
+            labels: namespace.read_labels(),
+        },
+        gone: |namespace: NamespaceView| Input::NamespaceGone(namespace.key().name),
+    };
+    tasks.spawn(namespaces.run(Api::<NamespaceView>::all(client.clone()), input.clone()));
     if let Some(resource) = &capabilities.pod_group {
         let condition = capabilities.group_condition;
         let groups = Watch {

@@ -5,7 +5,8 @@ use tutti_k8s::ObjectKind;
 
 /// Stories in one run of the tests.
 const SEEDS: u64 = 400;
-const KINDS: [ObjectKind; 3] = [ObjectKind::Pod, ObjectKind::Node, ObjectKind::PodGroup];
+const KINDS: [ObjectKind; 4] =
+    [ObjectKind::Pod, ObjectKind::Node, ObjectKind::PodGroup, ObjectKind::Namespace];
 
 /// A small generator: the tests need variety, not quality.
 struct Dice(u64);

@@ -63,7 +63,7 @@ impl Sim {
     /// An empty cluster, listed and watched.
     pub(super) fn new() -> Self {
         let mut sim = Self::unlisted(Config::default());
-        for kind in [ObjectKind::Pod, ObjectKind::Node, ObjectKind::PodGroup] {
+        for kind in [ObjectKind::Pod, ObjectKind::Node, ObjectKind::PodGroup, ObjectKind::Namespace] {
             sim.relist(kind);
         }
         sim
@@ -235,6 +235,8 @@ impl Sim {
                     self.notify(kind, input);
                 }
             }
+            // No namespace of the simulated cluster has labels, so none needs to be told.
+            ObjectKind::Namespace => {}
             ObjectKind::PodGroup => {
                 for name in self.groups.keys().map(|key| key.name.clone()).collect::<Vec<_>>() {
                     self.notify_group(&name);

@@ -52,6 +52,7 @@ fn nothing_is_decided_before_every_list_is_in() {
     assert_eq!(sim.binds, Vec::<String>::new());
     assert!(!sim.core.is_synced());
     sim.relist(ObjectKind::PodGroup);
+    sim.relist(ObjectKind::Namespace);
     sim.run();
     assert_eq!(sim.binds, ["p@a"]);
 }
