@@ -6,6 +6,10 @@
 //!
 //! The format is described in docs/scenario-format.md.
 
+#[path = "../tests/it/expectations.rs"]
+mod expectations;
+
+use expectations::disappointments;
 use std::process::ExitCode;
 use tutti_engine::{Config, Decision, Engine, Event};
 use tutti_model::Time;
@@ -19,8 +23,12 @@ fn main() -> ExitCode {
     };
     match read(file) {
         Ok(scenario) => {
-            decide(scenario);
-            ExitCode::SUCCESS
+            let expectations = scenario.expectations.clone();
+            let failures = disappointments(&expectations, &decide(scenario));
+            for failure in &failures {
+                eprintln!("placement: {file}: {failure}");
+            }
+            if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
         Err(error) => {
             eprintln!("placement: {error}");
@@ -36,7 +44,7 @@ fn read(file: &str) -> Result<Scenario, String> {
 }
 
 /// Prints every decision. Seats that were decided count as taken for those who come after.
-fn decide(scenario: Scenario) {
+fn decide(scenario: Scenario) -> Vec<Decision> {
     let now = Time(0);
     let mut engine = Engine::new(Config::default());
     for node in scenario.nodes {
@@ -48,9 +56,11 @@ fn decide(scenario: Scenario) {
     for pod in scenario.pods {
         engine.apply(Event::PodSet(Box::new(pod)), now);
     }
+    let mut decisions = Vec::new();
     loop {
-        match engine.decide(now) {
-            Decision::Idle { .. } => return,
+        let decision = engine.decide(now);
+        match &decision {
+            Decision::Idle { .. } => return decisions,
             Decision::Place(placement) => {
                 println!("{}: placed", placement.unit);
                 for seat in &placement.seats {
@@ -62,5 +72,6 @@ fn decide(scenario: Scenario) {
             }
             Decision::Wait(waiting) => println!("{}: waits: {}", waiting.unit, waiting.refusal),
         }
+        decisions.push(decision);
     }
 }

@@ -76,6 +76,8 @@ pub struct NoRoom {
     pub needed: u32,
     /// The most members that were found to fit together. With one kind of member it is proven to be the most.
     pub fit: u32,
+    /// The node that takes most of those that fit, and how many; ties go by name.
+    pub roomiest: Option<(Text, u32)>,
     /// Nodes in the cluster.
     pub nodes: u32,
     /// What is short, the scarcest first.
@@ -181,6 +183,9 @@ impl fmt::Display for NoRoom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.needed > 1 {
             write!(f, "{} of {} members fit", self.fit, self.needed)?;
+            if let Some((node, members)) = &self.roomiest {
+                write!(f, " (most on {node}: {members})")?;
+            }
             for (index, shortage) in self.short.iter().enumerate() {
                 let lead = if index == 0 { ", short of " } else { " and " };
                 let amount = shortage.resource.show(shortage.missing);

@@ -33,6 +33,8 @@
 //! A pod stands for a single container: where it names no `cpu` or `memory`, it counts as Kubernetes counts such a
 //! container when nodes are compared. Amounts are Kubernetes quantities; `gpu` is short for `nvidia.com/gpu`. A node has 110 `pods` unless it says
 //! otherwise. Later lines are younger. Everything is in namespace `default`.
+//!
+//! What is to come of it: `expect train placed 2`, or `expect train waits 1 of 2 members fit`.
 
 use crate::error::ModelError;
 use crate::{
@@ -54,6 +56,26 @@ pub struct Scenario {
     pub groups: Vec<Group>,
     /// Pods, in order.
     pub pods: Vec<Pod>,
+    /// What is said to come out of it, in order.
+    pub expectations: Vec<Expectation>,
+}
+
+/// What a scenario says about the first decision on a group or on a pod without one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expectation {
+    /// The group or pod.
+    pub name: Text,
+    /// What is to become of it.
+    pub outcome: Expected,
+}
+
+/// What is to become of a group or pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expected {
+    /// So many members get a seat.
+    Placed(u32),
+    /// None does, and the reason contains this text.
+    Waits(Text),
 }
 
 impl Scenario {
@@ -75,6 +97,10 @@ impl Scenario {
         let [what, name, rest @ ..] = words else {
             return Err(ModelError::new("", "want: node|group|pod NAME …"));
         };
+        if *what == "expect" {
+            self.expectations.push(expectation(name, rest)?);
+            return Ok(());
+        }
         let (copies, rest) = copies(rest)?;
         let names = (0..copies.unwrap_or(1)).map(|i| match copies {
             Some(_) => format!("{name}-{i}"),
@@ -95,11 +121,29 @@ impl Scenario {
                 }));
             }
             other => {
-                return Err(ModelError::new(other, "want node, group or pod (groups have no copies)"));
+                return Err(ModelError::new(
+                    other,
+                    "want node, group, pod or expect (groups have no copies)",
+                ));
             }
         }
         Ok(())
     }
+}
+
+/// `placed N` or `waits SOME WORDS`.
+fn expectation(name: &str, words: &[&str]) -> Result<Expectation, ModelError> {
+    let outcome = match words {
+        ["placed", count] => Expected::Placed(number(count, count)?),
+        ["waits", reason @ ..] => Expected::Waits(Text::from(reason.join(" "))),
+        _ => {
+            return Err(ModelError::new(
+                "expect",
+                "want: expect NAME placed N, or expect NAME waits [REASON]",
+            ));
+        }
+    };
+    Ok(Expectation { name: Text::from(name), outcome })
 }
 
 fn key(name: &str) -> ObjectKey {
@@ -395,7 +439,8 @@ mod tests {
             ("\nnode a cpu=x", "line 2.cpu: \"x\" is not a quantity"),
             ("group g gang=0", "line 1.gang=0: \"0\" is not a number that is allowed here"),
             ("pod p cpus=1", "line 1.cpus=1: cpus is neither a resource nor a word of this format"),
-            ("table t", "line 1.table: want node, group or pod"),
+            ("expect g starts", "line 1.expect: want: expect NAME placed N"),
+            ("table t", "line 1.table: want node, group, pod or expect"),
             ("pod p near:zone", "line 1.near:zone: want TOPOLOGY-KEY:LABEL=VALUE"),
             ("pod p even:zone:0:*", "line 1.even:zone:0:*: \"0\" is not a number"),
             ("pod p port:99999", "line 1.port:99999: \"99999\" is not a number"),

@@ -139,7 +139,9 @@ fn phase_of(pod: &Pod) -> &str {
 async fn six_of_eight_never_start_and_all_eight_do_when_a_node_joins() {
     let world = World::up(&["--nodes", "3", "--gpus", "2"]).await;
     world.create_example("gang-8.yaml").await;
-    world.wait_for_refusal("gang-8", "6 of 8 members fit, short of 2 nvidia.com/gpu").await;
+    world
+        .wait_for_refusal("gang-8", "6 of 8 members fit (most on node-0: 2), short of 2 nvidia.com/gpu")
+        .await;
     world.nothing_is_placed("gang-8", 8).await;
     world.add_node("late", &json!({"cpu": "64", "memory": "256Gi", "nvidia.com/gpu": "2"})).await;
     world.wait_for("gang-8", (8, 8, 8)).await;

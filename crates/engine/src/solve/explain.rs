@@ -9,6 +9,7 @@ use crate::refusal::{NoRoom, NodeReason, Shortage};
 use crate::shape::{Forbidden, ResourceId, Resources, Shape};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use tutti_model::Text;
 
 /// Why `need` members of one shape do not fit, when `fit` do.
 pub(super) fn one_shape(shape: &Shape, fit: u32, need: u32, tables: &Tables<'_>) -> NoRoom {
@@ -46,7 +47,8 @@ pub(super) fn one_shape(shape: &Shape, fit: u32, need: u32, tables: &Tables<'_>)
         })
         .collect();
     sort_by_frequency(&mut short, &ruled_out);
-    NoRoom { needed: need, fit, nodes: nodes.nodes_count() as u32, short, ruled_out }
+    let roomiest = roomiest(usable.iter().map(|&node| (node, nodes.room(node, shape))), nodes);
+    NoRoom { needed: need, fit, roomiest, nodes: nodes.nodes_count() as u32, short, ruled_out }
 }
 
 /// Why `need` members of several shapes do not fit, when the best construction placed fewer.
@@ -103,7 +105,18 @@ pub(super) fn mixed(problem: &Problem, best: &Packing, need: u32, tables: &Table
             .collect();
     }
     sort_by_frequency(&mut short, &ruled_out);
-    NoRoom { needed: need, fit, nodes: tables.nodes.nodes_count() as u32, short, ruled_out }
+    let mut members = vec![0_u32; problem.bins.len()];
+    for (_, bin) in best.members() {
+        members[bin] += 1;
+    }
+    let roomiest = roomiest(problem.bins.iter().copied().zip(members), tables.nodes);
+    NoRoom { needed: need, fit, roomiest, nodes: tables.nodes.nodes_count() as u32, short, ruled_out }
+}
+
+fn roomiest(rooms: impl Iterator<Item = (NodeId, u32)>, table: &NodeTable) -> Option<(Text, u32)> {
+    let best =
+        rooms.filter(|&(_, room)| room > 0).max_by_key(|&(node, room)| (room, Reverse(table.name(node))));
+    best.map(|(node, room)| (table.name(node).clone(), room))
 }
 
 fn usable_nodes<'a>(shape: &'a Shape, table: &'a NodeTable) -> impl Iterator<Item = NodeId> + 'a {

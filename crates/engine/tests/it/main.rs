@@ -9,8 +9,10 @@
 mod bad_input;
 mod boundaries;
 mod determinism;
+mod documented;
 mod doubles;
 mod driver;
+mod expectations;
 mod likings;
 mod oracle;
 mod packing;

@@ -30,7 +30,7 @@ fn a_gang_of_which_six_of_eight_fit_does_not_start_and_learns_why() {
          group g gang=8
          pod w x8 group=g gpu=1 cpu=4",
         expect![[r#"
-            group default/g (8) waits: 6 of 8 members fit, short of 2 nvidia.com/gpu; 0/3 nodes have room for one more: 3 too little nvidia.com/gpu
+            group default/g (8) waits: 6 of 8 members fit (most on a-0: 2), short of 2 nvidia.com/gpu; 0/3 nodes have room for one more: 3 too little nvidia.com/gpu
         "#]],
     );
 }
@@ -95,7 +95,7 @@ fn what_the_budget_does_not_decide_is_not_called_impossible() {
     world.engine = tutti_engine::Engine::new(tutti_engine::Config { branches_max: 0, ..Default::default() });
     world.add(scenario);
     expect![[r#"
-        group default/g (6) waits: no placement found within the search budget, though one may exist; best found: 5 of 6 members fit, short of 3 cpu; 0/2 nodes have room for one more: 2 too little cpu
+        group default/g (6) waits: no placement found within the search budget, though one may exist; best found: 5 of 6 members fit (most on b: 3), short of 3 cpu; 0/2 nodes have room for one more: 2 too little cpu
     "#]].assert_eq(&show(&world.settle()));
 }
 
@@ -148,7 +148,7 @@ fn succeeded_members_count_and_take_no_room_terminating_ones_the_reverse() {
          pod dying group=g on=a gpu=1 terminating
          pod new x2 group=g gpu=1",
         expect![[r#"
-            group default/g (2) waits: 1 of 2 members fit, short of 1 nvidia.com/gpu; 0/1 nodes have room for one more: 1 too little nvidia.com/gpu
+            group default/g (2) waits: 1 of 2 members fit (most on a: 1), short of 1 nvidia.com/gpu; 0/1 nodes have room for one more: 1 too little nvidia.com/gpu
         "#]],
     );
 }
