@@ -261,29 +261,16 @@ impl Engine {
 
     fn set_node(&mut self, name: &Text, node: Option<&Node>, now: Time) {
         let id = self.nodes.id(name);
-        let before = self.nodes.node(id).cloned();
         self.nodes.set_images(id, node.map_or(&[], |node| &node.images));
         // Images are kept apart from the rest, because only the rest decides what fits.
         let node = node.map(|node| Node { images: Vec::new(), ..node.clone() });
-        let node = node.as_ref();
-        if before.as_ref() == node && node.is_some() {
+        if node.is_some() && self.nodes.node(id) == node.as_ref() {
             return;
         }
-        let free_before: Vec<i64> = self.free_of(id);
-        self.relations.set_node(id, node);
-        self.nodes.set(id, node.cloned(), &mut self.resources);
-        let free_after: Vec<i64> = self.free_of(id);
-        let amount = |list: &[i64], resource: usize| list.get(resource).copied().unwrap_or(0);
-        self.wake_by_offer(
-            id,
-            &Offer { node: before.as_ref(), free: &|resource| amount(&free_before, resource.index()) },
-            &Offer { node, free: &|resource| amount(&free_after, resource.index()) },
-            now,
-        );
-    }
-
-    pub(crate) fn free_of(&self, id: NodeId) -> Vec<i64> {
-        self.resources.ids().map(|resource| self.nodes.free(id, resource)).collect()
+        let before = self.offer(id);
+        self.relations.set_node(id, node.as_ref());
+        self.nodes.set(id, node, &mut self.resources);
+        self.wake_by_offer(id, before, now);
     }
 
     fn set_pod(&mut self, pod: &Pod, now: Time) {
@@ -383,26 +370,26 @@ impl Engine {
             let shape = Arc::clone(self.shapes.get(shape));
             self.relations.shift(&shape, node, lasting, false);
             self.wake_by_pod(&shape, now);
-            let free_before = self.free_of(node);
-            let present = self.nodes.node(node).cloned();
+            let before = self.offer(node);
             self.nodes.give(node, shape.load(), 1);
-            let free_after = self.free_of(node);
-            let amount = |list: &[i64], resource: usize| list.get(resource).copied().unwrap_or(0);
-            self.wake_by_offer(
-                node,
-                &Offer { node: present.as_ref(), free: &|resource| amount(&free_before, resource.index()) },
-                &Offer { node: present.as_ref(), free: &|resource| amount(&free_after, resource.index()) },
-                now,
-            );
+            self.wake_by_offer(node, before, now);
         }
     }
 
-    pub(crate) fn wake_by_offer(&mut self, node: NodeId, before: &Offer<'_>, after: &Offer<'_>, now: Time) {
+    /// A node as it is, to be compared with what it becomes; nothing if nobody would care.
+    pub(crate) fn offer(&self, id: NodeId) -> Option<Offer> {
         if self.sleepers.is_empty() {
-            return;
+            return None;
         }
-        let is_held = self.holds.are_on(node);
-        for unit in self.sleepers.wake_by_offer(before, after, is_held, &self.shapes) {
+        let free = self.resources.ids().map(|resource| self.nodes.free(id, resource)).collect();
+        Some(Offer { node: self.nodes.node(id).cloned(), free })
+    }
+
+    /// Wakes whoever gains by what a node has become.
+    pub(crate) fn wake_by_offer(&mut self, id: NodeId, before: Option<Offer>, now: Time) {
+        let (Some(before), Some(after)) = (before, self.offer(id)) else { return };
+        let is_held = self.holds.are_on(id);
+        for unit in self.sleepers.wake_by_offer(&before, &after, is_held, &self.shapes) {
             self.touch(&unit, now);
         }
     }

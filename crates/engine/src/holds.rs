@@ -10,7 +10,6 @@ use crate::engine::Engine;
 use crate::event::Hold;
 use crate::nodes::{NodeId, NodeTable};
 use crate::shape::{Load, ResourceId, Resources};
-use crate::wake::Offer;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use tutti_model::{ObjectKey, Time};
@@ -170,18 +169,9 @@ impl Engine {
                     self.holds.on_node.remove(&node);
                 }
             }
-            let object = self.nodes.node(node).cloned();
-            let free_before = self.free_of(node);
+            let offer = self.offer(node);
             self.nodes.give(node, Load::promised(&requests), count);
-            let free_after = self.free_of(node);
-            let amount =
-                |list: &[i64], resource: ResourceId| list.get(resource.index()).copied().unwrap_or(0);
-            self.wake_by_offer(
-                node,
-                &Offer { node: object.as_ref(), free: &|resource| amount(&free_before, resource) },
-                &Offer { node: object.as_ref(), free: &|resource| amount(&free_after, resource) },
-                now,
-            );
+            self.wake_by_offer(node, offer, now);
         }
     }
 }

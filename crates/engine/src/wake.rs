@@ -12,11 +12,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use tutti_model::Node;
 
 /// A node at one moment.
-pub(crate) struct Offer<'a> {
+#[derive(Debug)]
+pub(crate) struct Offer {
     /// The node, if there is one.
-    pub(crate) node: Option<&'a Node>,
-    /// What is free there.
-    pub(crate) free: &'a dyn Fn(ResourceId) -> i64,
+    pub(crate) node: Option<Node>,
+    /// What is free there, by number of the resource.
+    pub(crate) free: Vec<i64>,
+}
+
+impl Offer {
+    fn free(&self, resource: ResourceId) -> i64 {
+        self.free.get(resource.index()).copied().unwrap_or(0)
+    }
+
+    fn is_usable(&self, shape: &Shape) -> bool {
+        self.node.as_ref().is_some_and(|node| shape.forbidden(node).is_none())
+    }
 }
 
 /// Units that wait for room.
@@ -85,8 +96,8 @@ impl Sleepers {
     /// Takes out everybody to whom a node offers more than before.
     pub(crate) fn wake_by_offer(
         &mut self,
-        before: &Offer<'_>,
-        after: &Offer<'_>,
+        before: &Offer,
+        after: &Offer,
         is_held: bool,
         shapes: &Shapes,
     ) -> BTreeSet<UnitKey> {
@@ -151,15 +162,15 @@ enum Gain {
     Copies,
 }
 
-fn gain(shape: &Shape, before: &Offer<'_>, after: &Offer<'_>) -> Gain {
-    let usable = |offer: &Offer<'_>| offer.node.is_some_and(|node| shape.forbidden(node).is_none());
-    if !usable(after) {
+fn gain(shape: &Shape, before: &Offer, after: &Offer) -> Gain {
+    if !after.is_usable(shape) {
         return Gain::Nothing;
     }
-    let copies_before = if usable(before) { shape.copies(before.free) } else { 0 };
-    if shape.copies(after.free) > copies_before {
+    let copies_before =
+        if before.is_usable(shape) { shape.copies(|resource| before.free(resource)) } else { 0 };
+    if shape.copies(|resource| after.free(resource)) > copies_before {
         return Gain::Copies;
     }
-    let more = |&(resource, _): &(ResourceId, i64)| (after.free)(resource) > (before.free)(resource);
+    let more = |&(resource, _): &(ResourceId, i64)| after.free(resource) > before.free(resource);
     if shape.requests.iter().any(more) { Gain::Scraps } else { Gain::Nothing }
 }

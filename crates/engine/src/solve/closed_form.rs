@@ -34,14 +34,21 @@ pub(super) fn fill(problem: &Problem, wanted: u32, order: &[usize]) -> Option<Fi
     }
 }
 
-fn in_order(problem: &Problem, wanted: u32, order: &[usize], usable: impl Fn(usize) -> bool) -> Fill {
+/// Goes through bins in order; `count` tells how many of those who fit a bin takes, given how many fit.
+fn go_through(
+    problem: &Problem,
+    wanted: u32,
+    order: &[usize],
+    mut count: impl FnMut(usize, u32) -> u32,
+) -> Fill {
     let mut fill = Fill::new();
     let mut left = wanted;
-    for &bin in order.iter().filter(|&&bin| usable(bin)) {
-        let count = problem.room_in(0, bin).min(u64::from(left)) as u32;
-        if count > 0 {
-            fill.push((bin, count));
-            left -= count;
+    for &bin in order {
+        let room = problem.room_in(0, bin).min(u64::from(left)) as u32;
+        let taken = count(bin, room);
+        if taken > 0 {
+            fill.push((bin, taken));
+            left -= taken;
         }
         if left == 0 {
             break;
@@ -50,30 +57,21 @@ fn in_order(problem: &Problem, wanted: u32, order: &[usize], usable: impl Fn(usi
     fill
 }
 
+fn in_order(problem: &Problem, wanted: u32, order: &[usize], usable: impl Fn(usize) -> bool) -> Fill {
+    go_through(problem, wanted, order, |bin, room| if usable(bin) { room } else { 0 })
+}
+
 fn one_per_domain(problem: &Problem, wanted: u32, order: &[usize], rule: &Apart) -> Fill {
     let mut used = vec![false; rule.domains_count];
-    let mut fill = Fill::new();
-    let mut left = wanted;
-    for &bin in order {
-        let room = problem.room_in(0, bin).min(u64::from(left)) as u32;
-        let count = match used.get_mut(rule.domain[bin] as usize) {
-            // A node without the label is in nobody's domain.
-            None => room,
-            Some(used) => {
-                let count = if *used { 0 } else { room.min(1) };
-                *used |= count > 0;
-                count
-            }
-        };
-        if count > 0 {
-            fill.push((bin, count));
-            left -= count;
+    go_through(problem, wanted, order, |bin, room| match used.get_mut(rule.domain[bin] as usize) {
+        // A node without the label is in nobody's domain.
+        None => room,
+        Some(true) => 0,
+        Some(used) => {
+            *used = room > 0;
+            room.min(1)
         }
-        if left == 0 {
-            break;
-        }
-    }
-    fill
+    })
 }
 
 /// Always adds to the emptiest domain that has room: that keeps the floor as high and the rest as low as can be.
