@@ -4,6 +4,7 @@ mod console;
 mod demo;
 mod kubeconfig_path;
 mod logs;
+mod nodes;
 mod observer;
 mod scheduler;
 mod signals;
@@ -25,6 +26,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Up(up::UpArgs),
+    Nodes(nodes::NodesArgs),
 }
 
 #[tokio::main]
@@ -33,6 +35,7 @@ async fn main() -> ExitCode {
     logs::init(&cli.logs);
     let result = match cli.command {
         Command::Up(args) => up::run(args).await,
+        Command::Nodes(args) => nodes::run(args).await,
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

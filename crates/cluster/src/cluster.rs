@@ -8,10 +8,7 @@ use crate::tls::{Identities, TlsError};
 use axum::Router;
 use futures::{StreamExt as _, TryStreamExt as _};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Node;
 use kube::Client;
-use kube::api::{Api, PostParams};
-use kube::core::{ApiResource, DynamicObject};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -150,7 +147,7 @@ impl Cluster {
 
     /// Adds a node, Ready.
     pub async fn add_node(&self, node: &NodeTemplate) -> Result<(), ClusterError> {
-        create_node(&nodes_of(&self.in_process), node).await
+        create_node(&self.in_process, node).await
     }
 
     /// Ends the cluster: open requests are given a moment, then everything is gone.
@@ -177,28 +174,18 @@ fn in_process_client(router: Router) -> Client {
     Client::new(router.into_service::<kube::client::Body>(), "default")
 }
 
-fn nodes_of(client: &Client) -> Api<DynamicObject> {
-    Api::all_with(client.clone(), &ApiResource::erase::<Node>(&()))
-}
-
 async fn create_nodes(client: &Client, count: u32, gpus: u32) -> Result<(), ClusterError> {
-    let nodes = nodes_of(client);
     futures::stream::iter(0..count)
-        .map(|index| {
-            let nodes = nodes.clone();
-            async move { create_node(&nodes, &NodeTemplate::numbered(index, count, gpus)).await }
-        })
+        .map(|index| async move { create_node(client, &NodeTemplate::numbered(index, count, gpus)).await })
         .buffer_unordered(CREATES_MAX)
         .try_collect::<()>()
         .await
 }
 
-async fn create_node(nodes: &Api<DynamicObject>, node: &NodeTemplate) -> Result<(), ClusterError> {
-    let failed = |source| ClusterError::Node { name: node.name.clone(), source: Box::new(source) };
-    let object = serde_json::from_value(node.to_object(Timestamp::now()))
-        .map_err(|error| failed(kube::Error::SerdeError(error)))?;
-    nodes.create(&PostParams::default(), &object).await.map_err(failed)?;
-    Ok(())
+async fn create_node(client: &Client, node: &NodeTemplate) -> Result<(), ClusterError> {
+    kubelet::create(client, node)
+        .await
+        .map_err(|source| ClusterError::Node { name: node.name.clone(), source: Box::new(source) })
 }
 
 /// Completes when the end is asked for.

@@ -3,6 +3,7 @@
 use crate::tls::{ADMIN_USER, Identities};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use kube::config::Kubeconfig;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -76,10 +77,18 @@ pub enum ClientError {
 
 /// A client of the cluster that the kubeconfig describes, over the network like any other.
 pub async fn client(text: &str) -> Result<kube::Client, ClientError> {
+    connect(Kubeconfig::from_yaml(text)?).await
+}
+
+/// As [`client`], of a kubeconfig on the disk; files that it names are looked for beside it.
+pub async fn client_of_file(path: &Path) -> Result<kube::Client, ClientError> {
+    connect(Kubeconfig::read_from(path)?).await
+}
+
+async fn connect(kubeconfig: Kubeconfig) -> Result<kube::Client, ClientError> {
     // Several TLS providers may be compiled in; the client takes the default one of the process. If somebody
     // has chosen already, that choice stands.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let kubeconfig = kube::config::Kubeconfig::from_yaml(text)?;
     let options = kube::config::KubeConfigOptions::default();
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await?;
     Ok(kube::Client::try_from(config)?)

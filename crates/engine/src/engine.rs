@@ -144,17 +144,33 @@ impl Engine {
         self.config.scheduler_names.contains(scheduler_name)
     }
 
-    fn solve(&mut self, unit: UnitKey, members: Members, now: Time) -> Option<Decision> {
-        let priority = self.rank(&unit, &self.pods.members(&unit)).priority.0;
-        let lifted = self.holds.lift(&unit, priority, &mut self.nodes);
-        let mut tables = Tables {
+    /// A name under which pods ask for this scheduler.
+    pub(crate) fn own_name(&self) -> Text {
+        self.config.scheduler_names.first().cloned().unwrap_or_default()
+    }
+
+    /// What requests are solved on, and how many branches a search may look at.
+    pub(crate) fn tables(&mut self) -> (Tables<'_>, u32) {
+        let tables = Tables {
             nodes: &self.nodes,
             shapes: &self.shapes,
             resources: &self.resources,
             relations: &self.relations,
             rooms: &mut self.rooms,
         };
-        let outcome = solve(&members.request(), &mut tables, self.config.branches_max);
+        (tables, self.config.branches_max)
+    }
+
+    /// Frees what is promised to a unit itself or to somebody less important, for as long as it is looked at.
+    pub(crate) fn lift_holds(&mut self, unit: &UnitKey) -> Vec<Promise> {
+        let priority = self.rank(unit, &self.pods.members(unit)).priority.0;
+        self.holds.lift(unit, priority, &mut self.nodes)
+    }
+
+    fn solve(&mut self, unit: UnitKey, members: Members, now: Time) -> Option<Decision> {
+        let lifted = self.lift_holds(&unit);
+        let (mut tables, branches_max) = self.tables();
+        let outcome = solve(&members.request(), &mut tables, branches_max);
         if let Outcome::Placed(seats) = outcome {
             return Some(self.place(unit, members, &seats, &lifted, now));
         }

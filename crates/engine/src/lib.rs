@@ -10,6 +10,7 @@ pub mod decision;
 mod digest;
 pub mod engine;
 pub mod event;
+mod feasible;
 mod holds;
 mod images;
 mod nodes;

@@ -23,6 +23,7 @@ mod node_status;
 mod node_template;
 mod pod_status;
 mod pods;
+mod register;
 mod rules;
 mod shell;
 #[cfg(test)]
@@ -32,6 +33,7 @@ mod writes;
 
 pub use self::core::{Core, Input};
 pub use self::node_template::{GPU, NodeTemplate, RACK_LABEL};
+pub use self::register::create;
 pub use self::shell::run;
 pub use self::view::{Malformed, NodeView, Phase, PodRef, PodView};
 pub use self::writes::{Effect, Outcome, Target};

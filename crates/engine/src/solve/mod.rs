@@ -15,6 +15,7 @@ mod construct;
 mod cover;
 mod descent;
 mod explain;
+mod feasible;
 mod fillings;
 mod one_shape;
 mod prices;
@@ -31,6 +32,7 @@ pub(crate) use crate::room::Style;
 use crate::shape::{Resources, Shape, ShapeId, Shapes};
 use budget::Budget;
 use construct::Packing;
+pub(crate) use feasible::feasible;
 use problem::Problem;
 
 /// What is asked for.
@@ -86,35 +88,40 @@ pub(crate) fn solve(request: &Request, tables: &mut Tables<'_>, branches_max: u3
         return one_shape::solve(shape, count, request.need, request.style, tables);
     }
     let problem = Problem::new(request, tables);
+    solve_problem(&problem, request, tables, branches_max)
+}
+
+/// All tiers, cheap ones first.
+fn solve_problem(problem: &Problem, request: &Request, tables: &Tables<'_>, branches_max: u32) -> Outcome {
     if problem.excluded_by_bounds(request.need) {
-        let best = construct::best(&problem);
-        return Outcome::Infeasible(explain::mixed(&problem, &best, request.need, tables));
+        let best = construct::best(problem);
+        return Outcome::Infeasible(explain::mixed(problem, &best, request.need, tables));
     }
     if let [kind] = &problem.kinds[..] {
-        let order = score::order(&problem, request.style, tables);
-        if let Some(fill) = closed_form::fill(&problem, kind.count, &order) {
+        let order = score::order(problem, request.style, tables);
+        if let Some(fill) = closed_form::fill(problem, kind.count, &order) {
             let placed: u32 = fill.iter().map(|&(_, count)| count).sum();
             if placed >= request.need {
                 return Outcome::Placed(fill.iter().map(|&(bin, n)| (0, problem.bins[bin], n)).collect());
             }
-            let best = Packing::of_fill(&problem, &fill);
-            return Outcome::Infeasible(explain::mixed(&problem, &best, request.need, tables));
+            let best = Packing::of_fill(problem, &fill);
+            return Outcome::Infeasible(explain::mixed(problem, &best, request.need, tables));
         }
     }
-    let best = construct::best(&problem);
+    let best = construct::best(problem);
     if best.placed_count() >= request.need {
-        return Outcome::Placed(best.seats(&problem));
+        return Outcome::Placed(best.seats(problem));
     }
-    let why = || explain::mixed(&problem, &best, request.need, tables);
+    let why = || explain::mixed(problem, &best, request.need, tables);
     let skips_max = request.wanted() - request.need;
     let mut budget = Budget::of_branches(branches_max);
-    let found = if cover::suits(&problem) {
-        cover::search(&problem, skips_max, &mut budget)
+    let found = if cover::suits(problem) {
+        cover::search(problem, skips_max, &mut budget)
     } else {
-        search::search(&problem, skips_max, &mut budget)
+        search::search(problem, skips_max, &mut budget)
     };
     match found {
-        search::Found::Placement(packing) => Outcome::Placed(packing.seats(&problem)),
+        search::Found::Placement(packing) => Outcome::Placed(packing.seats(problem)),
         search::Found::Nothing => Outcome::Infeasible(why()),
         search::Found::OutOfBudget => Outcome::Undecided(why()),
     }

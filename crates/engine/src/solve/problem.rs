@@ -115,6 +115,18 @@ impl Problem {
         if self.constraints.ports_conflict(kind, kind, self.kinds.len()) { copies.min(1) } else { copies }
     }
 
+    /// The same problem with nothing allowed outside of one bin.
+    pub(super) fn restricted_to(&self, bin: usize) -> Self {
+        let mut only = self.clone();
+        let kinds = only.kinds.len();
+        for (at, allowed) in only.allowed.iter_mut().enumerate() {
+            *allowed &= at / kinds == bin;
+        }
+        only.count_room();
+        only.find_classes();
+        only
+    }
+
     fn count_room(&mut self) {
         for kind in 0..self.kinds.len() {
             self.kinds[kind].room = (0..self.bins.len()).map(|bin| self.room_in(kind, bin)).sum();

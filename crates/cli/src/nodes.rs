@@ -1,0 +1,84 @@
+//! `tutti nodes`: simulated nodes in a cluster that somebody else runs.
+
+use crate::console::{Console, Style, count};
+use crate::signals;
+use anyhow::Context as _;
+use clap::Args;
+use futures::{StreamExt as _, TryStreamExt as _};
+use kube::Client;
+use std::path::PathBuf;
+use std::time::Duration;
+use tutti_cluster::kubeconfig;
+use tutti_cluster::kubelet::{self, NodeTemplate};
+
+/// Nodes that are created at the same time.
+const CREATES_MAX: usize = 32;
+
+/// Simulate nodes in any cluster, so that pods run there with no machine behind them.
+///
+/// Nodes that nobody has ever reported as ready are adopted: create one with `kubectl create`, and it runs pods. Nodes
+/// with a kubelet of their own are left alone, and so are their pods. At the end the nodes stay in the cluster, and
+/// the cluster will find them not ready.
+#[derive(Debug, Args)]
+pub(crate) struct NodesArgs {
+    /// Kubeconfig of the cluster.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: PathBuf,
+    /// Nodes to create, 0 to 20000. Those that are there already stay as they are.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=20000))]
+    nodes: u32,
+    /// GPUs of each of these nodes, 0 to 1024.
+    #[arg(long, value_name = "G", default_value_t = 8, value_parser = clap::value_parser!(u32).range(0..=1024))]
+    gpus: u32,
+    /// Seconds between two signs of life of a node, 1 to 300. The cluster gives up on a node that is silent for its
+    /// `--node-monitor-grace-period`.
+    #[arg(long, value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=300))]
+    heartbeat_seconds: u64,
+}
+
+/// Runs until Ctrl-C or SIGTERM.
+pub(crate) async fn run(args: NodesArgs) -> anyhow::Result<()> {
+    let client = kubeconfig::client_of_file(&args.kubeconfig)
+        .await
+        .with_context(|| format!("{}", args.kubeconfig.display()))?;
+    let version = client.apiserver_version().await.context("the cluster does not answer")?;
+    let created = create_nodes(&client, args.nodes, args.gpus).await?;
+    let console = Console::new();
+    console.line(&format!(
+        "{} simulates nodes in a cluster of version {}",
+        console.paint(Style::Strong, "tutti"),
+        version.git_version
+    ));
+    console.line(&format!("  created     {}", count(created, "node")));
+    console.line("  adopts      nodes that were never ready");
+    console.line(&console.paint(Style::Faint, "Ctrl-C ends it."));
+    let options = kubelet::Options {
+        heartbeat_interval: Duration::from_secs(args.heartbeat_seconds),
+        // The cluster has a garbage collector of its own for pods whose node is gone.
+        orphan_delay: None,
+        ..kubelet::Options::default()
+    };
+    let end = async {
+        if let Err(error) = signals::end_asked().await {
+            tracing::error!(%error, "cannot wait for Ctrl-C");
+        }
+    };
+    kubelet::run(client, options, end).await;
+    Ok(())
+}
+
+/// Creates nodes and says how many were not there yet.
+async fn create_nodes(client: &Client, count: u32, gpus: u32) -> anyhow::Result<u64> {
+    futures::stream::iter(0..count)
+        .map(|index| async move {
+            let node = NodeTemplate::numbered(index, count, gpus);
+            match kubelet::create(client, &node).await {
+                Ok(()) => Ok(1),
+                Err(kube::Error::Api(status)) if status.code == 409 => Ok(0),
+                Err(error) => Err(error).with_context(|| format!("cannot create node {}", node.name)),
+            }
+        })
+        .buffer_unordered(CREATES_MAX)
+        .try_fold(0, |sum, created: u64| async move { Ok(sum + created) })
+        .await
+}

@@ -1,0 +1,88 @@
+//! kube-scheduler's plugins as a process that answers questions.
+
+use super::generate::Question;
+use anyhow::{Context as _, bail};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// An answer takes a millisecond; the first one waits for the plugins to be set up.
+const ANSWER_MAX: Duration = Duration::from_secs(120);
+
+/// What kube-scheduler thinks of each node.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Verdict {
+    /// Why the API server would not have taken an object.
+    #[serde(default)]
+    pub(crate) invalid: String,
+    /// Names of the nodes that pass, in order.
+    #[serde(default)]
+    pub(crate) feasible: Vec<String>,
+    /// The others.
+    #[serde(default)]
+    pub(crate) rejected: BTreeMap<String, Rejection>,
+}
+
+/// Why a node does not pass.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Rejection {
+    pub(crate) plugin: String,
+    pub(crate) reasons: Option<Vec<String>>,
+}
+
+/// The process. It ends with this value.
+pub(crate) struct Judge {
+    child: Child,
+    questions: ChildStdin,
+    answers: Receiver<std::io::Result<String>>,
+}
+
+impl Judge {
+    pub(crate) fn start(binary: &Path) -> anyhow::Result<Self> {
+        let mut child = Command::new(binary)
+            .arg("verdicts")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot start {}", binary.display()))?;
+        let questions = child.stdin.take().context("a child has an input")?;
+        let lines = BufReader::new(child.stdout.take().context("a child has an output")?).lines();
+        let (send, answers) = channel();
+        // It ends when the process does, or when nobody listens any more.
+        std::thread::spawn(move || {
+            for line in lines {
+                if send.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(Self { child, questions, answers })
+    }
+
+    pub(crate) fn ask(&mut self, question: &Question) -> anyhow::Result<Verdict> {
+        let mut line = serde_json::to_vec(question)?;
+        line.push(b'\n');
+        self.questions.write_all(&line).context("the judge does not listen")?;
+        let answer = match self.answers.recv_timeout(ANSWER_MAX) {
+            Ok(answer) => answer?,
+            Err(RecvTimeoutError::Disconnected) => bail!("the judge has ended: {:?}", self.child.wait()),
+            Err(RecvTimeoutError::Timeout) => bail!("the judge did not answer in {} s", ANSWER_MAX.as_secs()),
+        };
+        let verdict: Verdict = serde_json::from_str(&answer)?;
+        if !verdict.invalid.is_empty() {
+            bail!("the API server would refuse this: {}", verdict.invalid);
+        }
+        Ok(verdict)
+    }
+}
+
+impl Drop for Judge {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,127 @@
+//! Tells stories one after the other and says how they ended.
+
+use crate::control_plane::ControlPlane;
+use crate::stories::{self, Story};
+use crate::world::{Setting, World};
+use crate::{Binary, StoriesArgs};
+use anyhow::{Context as _, anyhow};
+use futures::FutureExt as _;
+use std::io::Write as _;
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use tutti_cluster::kubeconfig;
+
+/// A story that takes longer has failed. Its own waits end earlier and say what they waited for.
+const STORY_MAX: Duration = Duration::from_secs(300);
+
+/// How many stories ended in which way.
+#[derive(Debug, Default)]
+struct Count {
+    passed: usize,
+    failed: usize,
+    /// Left out because the control plane is not ours to kill.
+    skipped: usize,
+}
+
+/// Tells the stories on every release; true if all ended well.
+pub(crate) async fn stories(binaries: &[Binary], args: &StoriesArgs) -> anyhow::Result<bool> {
+    let wanted =
+        |story: &Story| args.filters.is_empty() || args.filters.iter().any(|text| story.name.contains(text));
+    let told: Vec<Story> = stories::all().into_iter().filter(wanted).collect();
+    if told.is_empty() {
+        return Err(anyhow!("no story has one of {:?} in its name", args.filters));
+    }
+    let start = Instant::now();
+    let mut count = Count::default();
+    let given =
+        args.kubeconfig.clone().or_else(|| std::env::var_os("TUTTI_E2E_KUBECONFIG").map(PathBuf::from));
+    if let Some(file) = &given {
+        let newest = binaries.last().context("no control plane binary is given")?;
+        let setting = Setting {
+            control_plane: None,
+            kubeconfig: file,
+            controlplane_binary: &newest.file,
+            tutti: &args.tutti,
+            client: kubeconfig::client_of_file(file).await?,
+        };
+        tell_all("given cluster", &setting, &told, &mut count).await;
+    } else {
+        for binary in binaries {
+            let started = Instant::now();
+            let control_plane = ControlPlane::start(binary.release, &binary.file).await?;
+            let client = control_plane.client().await?;
+            let version = client.apiserver_version().await?.git_version;
+            say(&format!("control plane {version} is up after {}", seconds(started)));
+            let setting = Setting {
+                control_plane: Some(&control_plane),
+                kubeconfig: control_plane.kubeconfig(),
+                controlplane_binary: &binary.file,
+                tutti: &args.tutti,
+                client,
+            };
+            let failed_before = count.failed;
+            tell_all(&version, &setting, &told, &mut count).await;
+            if count.failed > failed_before {
+                say(&format!("logs are kept in {}", control_plane.keep_folder().display()));
+            }
+        }
+    }
+    say(&format!(
+        "stories: {} passed, {} failed, {} skipped in {}",
+        count.passed,
+        count.failed,
+        count.skipped,
+        seconds(start)
+    ));
+    Ok(count.failed == 0)
+}
+
+async fn tell_all(place: &str, setting: &Setting<'_>, told: &[Story], count: &mut Count) {
+    for story in told {
+        let name = format!("{place} {}", story.name);
+        if story.kills && setting.control_plane.is_none() {
+            say(&format!("skipped {name}: this control plane is not ours to kill"));
+            count.skipped += 1;
+            continue;
+        }
+        let start = Instant::now();
+        match tell(story, setting).await {
+            Ok(()) => {
+                say(&format!("ok      {name} ({})", seconds(start)));
+                count.passed += 1;
+            }
+            Err(error) => {
+                say(&format!("FAILED  {name} ({}): {error:#}", seconds(start)));
+                count.failed += 1;
+            }
+        }
+    }
+}
+
+/// Tells one story and cleans up after it, however it ended.
+async fn tell(story: &Story, setting: &Setting<'_>) -> anyhow::Result<()> {
+    let world = World::start(setting.clone()).await?;
+    let telling = AssertUnwindSafe((story.tell)(&world)).catch_unwind();
+    let result = match tokio::time::timeout(STORY_MAX, telling).await {
+        Ok(Ok(result)) => result,
+        Ok(Err(panic)) => Err(anyhow!("panicked: {}", panic_text(panic.as_ref()))),
+        Err(_) => Err(anyhow!("took longer than {} s", STORY_MAX.as_secs())),
+    };
+    let cleaned = world.end().await.context("cleaning up");
+    result.and(cleaned)
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a message")
+}
+
+fn seconds(since: Instant) -> String {
+    format!("{:.1} s", since.elapsed().as_secs_f64())
+}
+
+/// Prints a line. If nobody reads it any more, nobody misses it.
+pub(crate) fn say(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
