@@ -72,6 +72,16 @@ mod tests {
     }
 
     #[test]
+    fn simulated_nodes_need_a_cluster_and_signs_of_life() {
+        assert!(Cli::try_parse_from(["tutti", "nodes"]).is_err());
+        let with = |option: &str, value: &str| {
+            Cli::try_parse_from(["tutti", "nodes", "--kubeconfig", "file", option, value]).is_ok()
+        };
+        assert!(with("--nodes", "0") && with("--heartbeat-seconds", "1"));
+        assert!(!with("--nodes", "20001") && !with("--heartbeat-seconds", "0"));
+    }
+
+    #[test]
     fn the_demo_does_not_mix_with_options_that_change_its_story() {
         for other in [&["--nodes", "5"][..], &["--gpus", "1"], &["--no-scheduler"]] {
             let arguments = [&["tutti", "up", "--demo"], other].concat();

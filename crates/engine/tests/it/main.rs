@@ -13,6 +13,7 @@ mod documented;
 mod doubles;
 mod driver;
 mod expectations;
+mod feasible;
 mod likings;
 mod oracle;
 mod packing;
