@@ -30,7 +30,7 @@ struct Cli {
 enum What {
     /// Tell stories of workloads from creation to running, on every release.
     Stories(StoriesArgs),
-    /// Compare the engine with kube-scheduler's own filter plugins on random clusters, for every release.
+    /// Compare the engine with kube-scheduler's own plugins on random clusters, for every release.
     Differential(DifferentialArgs),
 }
 

@@ -155,8 +155,13 @@ fn existing_pod(random: &mut Random, flavor: Flavor, index: usize, on: &str) -> 
         pod["metadata"]["deletionGracePeriodSeconds"] = json!(30);
     }
     if random.percent(10) {
-        // A resize under way: the node has promised one amount and applies another.
-        let mut amount = || json!({"cpu": random.pick(&["50m", "750m", "2"])});
+        // A resize under way: the node has promised one amount and applies another. It tells of every resource.
+        let requests = pod["spec"]["containers"][0]["resources"]["requests"].clone();
+        let mut amount = || {
+            let mut amounts = requests.clone();
+            amounts["cpu"] = json!(random.pick(&["50m", "750m", "2"]));
+            amounts
+        };
         let (allocated, applied) = (amount(), amount());
         pod["status"]["containerStatuses"] = json!([{
             "name": "c0", "image": "any", "imageID": "", "ready": true, "restartCount": 0,

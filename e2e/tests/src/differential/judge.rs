@@ -25,6 +25,19 @@ pub(crate) struct Verdict {
     /// The others.
     #[serde(default)]
     pub(crate) rejected: BTreeMap<String, Rejection>,
+    /// Scores of the nodes that pass, by plugin, as they enter the sum.
+    #[serde(default)]
+    pub(crate) scores: BTreeMap<String, BTreeMap<String, i64>>,
+}
+
+impl Verdict {
+    /// The nodes that kube-scheduler likes best, in order. It takes any of them.
+    pub(crate) fn best(&self) -> Vec<&str> {
+        let sum = |scores: &BTreeMap<String, i64>| scores.values().sum::<i64>();
+        let highest = self.scores.values().map(sum).max();
+        let best = self.scores.iter().filter(|(_, scores)| Some(sum(scores)) == highest);
+        best.map(|(node, _)| node.as_str()).collect()
+    }
 }
 
 /// Why a node does not pass.

@@ -1,4 +1,5 @@
-//! kube-scheduler's own filter plugins against the engine: for a single pod both must accept the same nodes.
+//! kube-scheduler's own plugins against the engine: for a single pod both must accept the same nodes, and the one that
+//! the engine chooses must be among those that kube-scheduler scores highest.
 
 mod generate;
 mod judge;
@@ -126,7 +127,15 @@ fn disagreement(question: &Question, verdict: &Verdict) -> anyhow::Result<Option
     let by_engine = translated.by_engine();
     let by_validator = translated.by_validator(question);
     if by_engine == verdict.feasible && by_validator.as_ref().is_none_or(|names| *names == verdict.feasible) {
-        return Ok(None);
+        let (choice, best) = (translated.choice(), verdict.best());
+        // Among nodes that are liked equally either may choose as it likes.
+        if choice.as_deref().map_or(best.is_empty(), |choice| best.contains(&choice)) {
+            return Ok(None);
+        }
+        return Ok(Some(format!(
+            "the engine chooses {choice:?}, kube-scheduler likes {best:?} best: {:?}",
+            verdict.scores
+        )));
     }
     let why: Vec<String> = verdict
         .rejected

@@ -5,7 +5,7 @@ use super::generate::Question;
 use anyhow::Context as _;
 use serde_json::Value;
 use tutti_engine::validator::violations;
-use tutti_engine::{Config, Engine, Event};
+use tutti_engine::{Config, Decision, Engine, Event};
 use tutti_k8s::{NodeView, PodView};
 use tutti_model::{Labels, Node, Pod, Time};
 
@@ -43,6 +43,17 @@ impl Translated {
     pub(crate) fn by_engine(&self) -> Vec<String> {
         let found = self.engine.feasible_nodes(&self.pod);
         found.iter().map(ToString::to_string).collect()
+    }
+
+    /// The node that the engine chooses.
+    pub(crate) fn choice(&self) -> Option<String> {
+        let mut engine = self.engine.clone();
+        let pod = Pod { scheduler_name: "tutti".into(), ..self.pod.clone() };
+        engine.apply(Event::PodSet(Box::new(pod)), Time::default());
+        match engine.decide(Time::default()) {
+            Decision::Place(placement) => placement.seats.first().map(|seat| seat.node.to_string()),
+            _ => None,
+        }
     }
 
     /// Nodes on which the validator finds nothing wrong, in order. It does not know labels of namespaces, so it has no
