@@ -21,5 +21,6 @@ mod placements;
 mod random;
 mod reference;
 mod scores;
+mod shrink;
 mod verdict;
 mod wake_ups;

@@ -1,6 +1,7 @@
 //! The engine against the slow, obvious search: it places whatever can be placed and refuses nothing else.
 
 use crate::random::{instance, instance_with_wishes};
+use crate::shrink::smallest;
 use crate::verdict::{Verdict, judge};
 use tutti_model::scenario::Scenario;
 
@@ -14,13 +15,26 @@ struct Seen {
     mixed: u64,
 }
 
+/// What kind of failure it is, without the particulars; nothing if it is none.
+fn kind_of(verdict: &Verdict) -> Option<String> {
+    match verdict {
+        Verdict::Placed | Verdict::Refused => None,
+        Verdict::Undecided => Some("undecided at this size".to_owned()),
+        Verdict::Wrong(what) => what.split(':').next().map(str::to_owned),
+    }
+}
+
 fn check(seed: u64, text: &str, seen: &mut Seen) {
     let scenario = Scenario::parse(text).unwrap();
     match judge(&scenario) {
         Verdict::Placed => seen.placed += 1,
         Verdict::Refused => seen.refused += 1,
-        Verdict::Undecided => panic!("seed {seed}: undecided at this size\n{text}"),
-        Verdict::Wrong(what) => panic!("seed {seed}: {what}\n{text}"),
+        failure => {
+            let kind = kind_of(&failure);
+            let fails =
+                |text: &str| Scenario::parse(text).is_ok_and(|smaller| kind_of(&judge(&smaller)) == kind);
+            panic!("seed {seed}: {failure:?}\n{}", smallest(text, fails));
+        }
     }
     let wanting: Vec<_> = scenario.pods.iter().filter(|pod| pod.node.is_none()).collect();
     seen.mixed += u64::from(wanting.windows(2).any(|pair| pair[0].requests != pair[1].requests));
