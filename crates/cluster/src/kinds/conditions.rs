@@ -10,15 +10,8 @@ const MESSAGE_MAX: usize = 32768;
 
 /// What is wrong with a list of conditions; their types must be unique.
 pub(super) fn validate(conditions: &Field<'_, '_>, out: &mut Vec<Cause>) {
-    conditions.check_unique("type", out);
+    validate_plain(conditions, out);
     for condition in conditions.items() {
-        condition.get("type").check_required_text(qualified_name, out);
-        let status = condition.get("status");
-        if status.is_set() {
-            status.check_enum(&STATUSES, out);
-        } else {
-            out.push(status.required(""));
-        }
         condition.get("reason").check_required_text(condition_reason, out);
         let since = condition.get("lastTransitionTime");
         if !since.is_set() {
