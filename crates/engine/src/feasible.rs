@@ -1,10 +1,17 @@
-//! Where a single pod could go. Nothing is decided by it; it is how the engine's rules are asked about, node by node.
+//! Where a single pod could go, and how welcome each node is. Nothing is decided by it; it is how the engine's rules are
+//! asked about, node by node.
 
 use crate::attempt::Attempt;
 use crate::decision::UnitKey;
 use crate::engine::Engine;
 use crate::event::Event;
+use crate::nodes::NodeId;
+use crate::score::Aspect;
+use crate::score::standing::Measure;
+use crate::score::total::{Candidate, totals};
+use crate::shape::ShapeId;
 use crate::solve::feasible;
+use std::collections::BTreeMap;
 use tutti_model::{Pod, Text, Time};
 
 impl Engine {
@@ -13,25 +20,56 @@ impl Engine {
     /// The pod is taken for itself: whether it names a group, a scheduler, a node or gates plays no part.
     pub fn feasible_nodes(&self, pod: &Pod) -> Vec<Text> {
         let mut trial = self.clone();
+        let Some((_, found)) = trial.nodes_for(pod) else {
+            return Vec::new();
+        };
+        let mut names: Vec<Text> = found.into_iter().map(|node| trial.nodes.name(node).clone()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Weighted scores of the nodes that this pod could be bound to, one by one. Their sum decides where a pod on its
+    /// own goes.
+    pub fn scores(&self, pod: &Pod) -> BTreeMap<Text, BTreeMap<Aspect, i64>> {
+        let mut trial = self.clone();
+        let Some((shape, found)) = trial.nodes_for(pod) else {
+            return BTreeMap::new();
+        };
+        let mut scores: BTreeMap<Text, BTreeMap<Aspect, i64>> = BTreeMap::new();
+        let (tables, _) = trial.tables();
+        let shape = tables.shapes.get(shape);
+        for aspect in Aspect::ALL {
+            let scoring = tables.rooms.scoring().only(aspect);
+            let measure = Measure::new(&scoring, shape, tables.nodes);
+            let candidate = |&node: &NodeId| (node, measure.standing(&scoring, shape, tables.nodes, node));
+            let candidates: Vec<Candidate> = found.iter().map(candidate).collect();
+            let values = totals(&candidates, shape, &scoring, tables.nodes, tables.relations);
+            for (&node, value) in found.iter().zip(values) {
+                scores.entry(tables.nodes.name(node).clone()).or_default().insert(aspect, value);
+            }
+        }
+        scores
+    }
+
+    /// The pod's shape and the nodes that will do for it. Leaves the pod behind, so this is for a copy.
+    fn nodes_for(&mut self, pod: &Pod) -> Option<(ShapeId, Vec<NodeId>)> {
         let pod = Pod {
             node: None,
             group: None,
             gates: Vec::new(),
-            scheduler_name: trial.own_name(),
+            scheduler_name: self.own_name(),
             ..pod.clone()
         };
         let unit = UnitKey::Pod(pod.key.clone());
-        trial.apply(Event::PodGone(pod.key.clone()), Time::default());
-        trial.apply(Event::PodSet(Box::new(pod)), Time::default());
-        let Attempt::Solve(members) = trial.attempt(&unit) else {
-            return Vec::new();
+        self.apply(Event::PodGone(pod.key.clone()), Time::default());
+        self.apply(Event::PodSet(Box::new(pod)), Time::default());
+        let Attempt::Solve(members) = self.attempt(&unit) else {
+            return None;
         };
         let request = members.request();
-        trial.lift_holds(&unit);
-        let (mut tables, branches_max) = trial.tables();
-        let found = feasible(&request, &mut tables, branches_max);
-        let mut names: Vec<Text> = found.into_iter().map(|node| trial.nodes.name(node).clone()).collect();
-        names.sort_unstable();
-        names
+        let &(shape, _) = request.shapes.first()?;
+        self.lift_holds(&unit);
+        let (mut tables, branches_max) = self.tables();
+        Some((shape, feasible(&request, &mut tables, branches_max)))
     }
 }

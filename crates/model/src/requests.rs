@@ -77,7 +77,11 @@ impl PodResources {
     /// time or memory asked for a small amount.
     pub fn padding(&self) -> Padding {
         let (padded, total) = (self.sum(true), self.sum(false));
-        let more = |name| padded.get(name) - total.get(name);
+        let more = |name| {
+            // A pod that states something as a whole is padded only where nobody in it states anything.
+            let stated = !self.pod_level.is_empty() && total.contains(name);
+            if stated { 0 } else { padded.get(name) - total.get(name) }
+        };
         Padding { cpu: more(Resource::CPU), memory: more(Resource::MEMORY) }
     }
 
@@ -176,6 +180,12 @@ mod tests {
         }
         let pod = PodResources { containers: vec![silent()], pod_level: cpu(700), ..PodResources::default() };
         assert_eq!(pod.padding(), Padding { cpu: 0, memory: 200 * MIB }, "the pod states it for all");
+        let memory = [(Resource::new(Resource::MEMORY), MIB)].into_iter().collect();
+        let mut pod =
+            PodResources { containers: vec![silent()], pod_level: memory, ..PodResources::default() };
+        assert_eq!(pod.padding(), Padding { cpu: 100, memory: 0 }, "nobody states it");
+        pod.containers.push(container(500));
+        assert_eq!(pod.padding(), Padding::default(), "one container's statement is enough beside the pod's");
     }
 
     #[test]

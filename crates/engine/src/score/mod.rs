@@ -20,7 +20,7 @@ mod topology_spread;
 pub(crate) mod total;
 
 pub use fit::{Curve, CurveError, Strategy};
-pub use profile::{Profile, Weights};
+pub use profile::{Aspect, Profile, Weights};
 
 /// The best score that a plugin gives; the worst is 0.
 const SCORE_MAX: i64 = 100;

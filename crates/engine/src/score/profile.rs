@@ -38,6 +38,67 @@ pub struct Weights {
     pub inter_pod_affinity: u32,
 }
 
+/// One of the scores, by what it looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Aspect {
+    /// [`Weights::resources_fit`]
+    ResourcesFit,
+    /// [`Weights::balanced_allocation`]
+    BalancedAllocation,
+    /// [`Weights::image_locality`]
+    ImageLocality,
+    /// [`Weights::taint_toleration`]
+    TaintToleration,
+    /// [`Weights::node_affinity`]
+    NodeAffinity,
+    /// [`Weights::topology_spread`]
+    TopologySpread,
+    /// [`Weights::inter_pod_affinity`]
+    InterPodAffinity,
+}
+
+impl Aspect {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::ResourcesFit,
+        Self::BalancedAllocation,
+        Self::ImageLocality,
+        Self::TaintToleration,
+        Self::NodeAffinity,
+        Self::TopologySpread,
+        Self::InterPodAffinity,
+    ];
+
+    /// kube-scheduler's plugin that gives this score.
+    pub fn plugin(self) -> &'static str {
+        match self {
+            Self::ResourcesFit => "NodeResourcesFit",
+            Self::BalancedAllocation => "NodeResourcesBalancedAllocation",
+            Self::ImageLocality => "ImageLocality",
+            Self::TaintToleration => "TaintToleration",
+            Self::NodeAffinity => "NodeAffinity",
+            Self::TopologySpread => "PodTopologySpread",
+            Self::InterPodAffinity => "InterPodAffinity",
+        }
+    }
+}
+
+impl Weights {
+    /// These weights with all but one left out.
+    pub(super) fn only(&self, aspect: Aspect) -> Self {
+        let kept = |of: Aspect, weight: u32| if of == aspect { weight } else { 0 };
+        Self {
+            resources_fit: kept(Aspect::ResourcesFit, self.resources_fit),
+            balanced_allocation: kept(Aspect::BalancedAllocation, self.balanced_allocation),
+            image_locality: kept(Aspect::ImageLocality, self.image_locality),
+            taint_toleration: kept(Aspect::TaintToleration, self.taint_toleration),
+            node_affinity: kept(Aspect::NodeAffinity, self.node_affinity),
+            topology_spread: kept(Aspect::TopologySpread, self.topology_spread),
+            inter_pod_affinity: kept(Aspect::InterPodAffinity, self.inter_pod_affinity),
+        }
+    }
+}
+
 impl Default for Weights {
     fn default() -> Self {
         Self {

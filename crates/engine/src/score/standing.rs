@@ -2,7 +2,7 @@
 //! that have to be compared with those of other nodes first.
 
 use super::fit::Strategy;
-use super::profile::{Profile, Weights};
+use super::profile::{Aspect, Profile, Weights};
 use super::{Usage, balanced, image_locality, node_affinity, taint_toleration};
 use crate::images::{ImageId, Images};
 use crate::nodes::{NodeId, NodeTable};
@@ -61,6 +61,11 @@ impl Scoring {
             balanced: profile.balanced_resources.iter().filter_map(counted).collect(),
             required_affinity_weight: i64::from(profile.required_affinity_weight),
         }
+    }
+
+    /// The same with one score only.
+    pub(crate) fn only(&self, aspect: Aspect) -> Self {
+        Self { weights: self.weights.only(aspect), ..self.clone() }
     }
 
     pub(super) fn weights(&self) -> &Weights {

@@ -10,6 +10,17 @@ const ZONE: &str = "topology.kubernetes.io/zone";
 const RACK: &str = "example.com/rack";
 const HOST: &str = "kubernetes.io/hostname";
 const KEYS: [&str; 3] = [ZONE, RACK, HOST];
+pub(super) const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+pub(super) const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+/// What containers are made of: names short and long, and one that no node has.
+const IMAGES: [&str; 6] = [
+    "any",
+    "small",
+    "large:latest",
+    "example.com/alias/large:v1",
+    "registry.example.com:5000/huge@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+    "middle:v2",
+];
 const GPU: &str = "nvidia.com/gpu";
 /// Requests that recur, so that nodes fill up exactly.
 const CPUS: [&str; 6] = ["0", "100m", "250m", "500m", "1", "1500m"];
@@ -34,6 +45,9 @@ struct Flavor {
     ports: bool,
     inter_pod: bool,
     spread: bool,
+    /// Whether what is only wished for occurs, too.
+    wishes: bool,
+    images: bool,
 }
 
 impl Flavor {
@@ -45,6 +59,8 @@ impl Flavor {
             ports: random.percent(25),
             inter_pod: random.percent(45),
             spread: random.percent(45),
+            wishes: random.percent(60),
+            images: random.percent(30),
         }
     }
 }
@@ -116,12 +132,33 @@ fn node(random: &mut Random, flavor: Flavor, index: usize) -> Value {
     if flavor.taints && random.percent(50) {
         spec["taints"] = taints(random);
     }
+    let mut status = json!({"capacity": allocatable, "allocatable": allocatable});
+    if flavor.images {
+        status["images"] = images(random);
+    }
     json!({
         "apiVersion": "v1", "kind": "Node",
         "metadata": {"name": name, "uid": name, "labels": labels},
         "spec": spec,
-        "status": {"capacity": allocatable, "allocatable": allocatable},
+        "status": status,
     })
+}
+
+/// Images that a node has. The same image has the same size everywhere, and some are known by several names.
+fn images(random: &mut Random) -> Value {
+    let known: [(&[&str], i64); 4] = [
+        (&["docker.io/library/small:latest"], 20 << 20),
+        (&["docker.io/library/large:latest", "example.com/alias/large:v1"], 700 << 20),
+        (
+            &[
+                "registry.example.com:5000/huge@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+            ],
+            3 << 30,
+        ),
+        (&["docker.io/library/middle:v2"], 250 << 20),
+    ];
+    let there = random.some(&known).into_iter();
+    json!(there.map(|(names, size)| json!({"names": names, "sizeBytes": size})).collect::<Vec<Value>>())
 }
 
 fn taints(random: &mut Random) -> Value {
@@ -201,21 +238,35 @@ fn pod(random: &mut Random, flavor: Flavor, name: &str) -> Value {
         spec["tolerations"] = tolerations(random);
     }
     let mut affinity = Map::new();
-    if flavor.node_affinity && random.percent(60) {
-        affinity.insert("nodeAffinity".to_owned(), node_affinity(random));
-    }
-    for (field, chance) in [("podAffinity", 40), ("podAntiAffinity", 40)] {
-        if flavor.inter_pod && random.percent(chance) {
-            let terms: Vec<Value> = (0..random.between(1, 2)).map(|_| pod_term(random)).collect();
-            affinity
-                .insert(field.to_owned(), json!({"requiredDuringSchedulingIgnoredDuringExecution": terms}));
+    if flavor.node_affinity {
+        let mut rules = json!({});
+        if random.percent(60) {
+            rules[REQUIRED] = node_affinity(random);
         }
+        if flavor.wishes && random.percent(60) {
+            rules[PREFERRED] = wishes(random, "preference", node_term);
+        }
+        affinity.insert("nodeAffinity".to_owned(), rules);
+    }
+    for field in ["podAffinity", "podAntiAffinity"] {
+        if !flavor.inter_pod {
+            continue;
+        }
+        let mut rules = json!({});
+        if random.percent(if flavor.wishes { 20 } else { 40 }) {
+            let terms: Vec<Value> = (0..random.between(1, 2)).map(|_| pod_term(random)).collect();
+            rules[REQUIRED] = json!(terms);
+        }
+        if flavor.wishes && random.percent(50) {
+            rules[PREFERRED] = wishes(random, "podAffinityTerm", pod_term);
+        }
+        affinity.insert(field.to_owned(), rules);
     }
     if !affinity.is_empty() {
         spec["affinity"] = Value::Object(affinity);
     }
     if flavor.spread && random.percent(70) {
-        spec["topologySpreadConstraints"] = spread(random, &labels);
+        spec["topologySpreadConstraints"] = spread(random, flavor, &labels);
     }
     json!({
         "apiVersion": "v1", "kind": "Pod",
@@ -292,7 +343,7 @@ fn container(random: &mut Random, name: &str) -> Value {
         }
     }
     json!({
-        "name": name, "image": "any", "imagePullPolicy": "Always",
+        "name": name, "image": random.pick(&IMAGES), "imagePullPolicy": "Always",
         "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
         "resources": {"requests": requests, "limits": limits},
     })
@@ -350,24 +401,31 @@ fn tolerations(random: &mut Random) -> Value {
 }
 
 fn node_affinity(random: &mut Random) -> Value {
-    let terms: Vec<Value> = (0..random.between(1, 2))
-        .map(|_| {
-            let mut term = json!({});
-            if random.percent(85) {
-                let expressions: Vec<Value> =
-                    (0..random.between(1, 2)).map(|_| node_expression(random)).collect();
-                term["matchExpressions"] = json!(expressions);
-            }
-            if random.percent(25) {
-                let operator = random.pick(&["In", "NotIn"]);
-                let node = format!("node-{}", random.between(0, 5));
-                term["matchFields"] =
-                    json!([{"key": "metadata.name", "operator": operator, "values": [node]}]);
-            }
-            term
-        })
-        .collect();
-    json!({"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}})
+    let terms: Vec<Value> = (0..random.between(1, 2)).map(|_| node_term(random)).collect();
+    json!({"nodeSelectorTerms": terms})
+}
+
+fn node_term(random: &mut Random) -> Value {
+    let mut term = json!({});
+    if random.percent(85) {
+        let expressions: Vec<Value> = (0..random.between(1, 2)).map(|_| node_expression(random)).collect();
+        term["matchExpressions"] = json!(expressions);
+    }
+    if random.percent(25) {
+        let operator = random.pick(&["In", "NotIn"]);
+        let node = format!("node-{}", random.between(0, 5));
+        term["matchFields"] = json!([{"key": "metadata.name", "operator": operator, "values": [node]}]);
+    }
+    term
+}
+
+/// Terms with weights.
+fn wishes(random: &mut Random, field: &str, term: fn(&mut Random) -> Value) -> Value {
+    let wish = |random: &mut Random| {
+        let weight = random.pick(&[1, 2, 7, 33, 50, 100]);
+        json!({"weight": weight, field: term(random)})
+    };
+    json!((0..random.between(1, 3)).map(|_| wish(random)).collect::<Vec<Value>>())
 }
 
 fn node_expression(random: &mut Random) -> Value {
@@ -422,13 +480,13 @@ fn label_selector(random: &mut Random) -> Value {
     selector
 }
 
-fn spread(random: &mut Random, labels: &Map<String, Value>) -> Value {
+fn spread(random: &mut Random, flavor: Flavor, labels: &Map<String, Value>) -> Value {
     // A key occurs once for each answer to "what if not".
     let constraints: Vec<Value> = random
         .some(&KEYS)
         .into_iter()
         .map(|key| {
-            let strict = random.percent(80);
+            let strict = random.percent(if flavor.wishes { 40 } else { 95 });
             let mut constraint = json!({
                 "topologyKey": key,
                 "maxSkew": random.between(1, 2),

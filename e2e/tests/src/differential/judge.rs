@@ -31,6 +31,15 @@ pub(crate) struct Verdict {
 }
 
 impl Verdict {
+    /// Why the other nodes do not pass, for people.
+    pub(crate) fn why_not(&self) -> String {
+        let why = self.rejected.iter().map(|(node, rejection)| {
+            let reasons = rejection.reasons.as_deref().unwrap_or_default().join("; ");
+            format!("{node}: {} ({reasons})", rejection.plugin)
+        });
+        why.collect::<Vec<String>>().join(", ")
+    }
+
     /// The nodes that kube-scheduler likes best, in order. It takes any of them.
     pub(crate) fn best(&self) -> Vec<&str> {
         let sum = |scores: &BTreeMap<String, i64>| scores.values().sum::<i64>();
@@ -44,7 +53,7 @@ impl Verdict {
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Rejection {
     pub(crate) plugin: String,
-    pub(crate) reasons: Option<Vec<String>>,
+    reasons: Option<Vec<String>>,
 }
 
 /// The process. It ends with this value.

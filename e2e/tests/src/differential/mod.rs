@@ -1,10 +1,12 @@
-//! kube-scheduler's own plugins against the engine: for a single pod both must accept the same nodes, and the one that
-//! the engine chooses must be among those that kube-scheduler scores highest.
+//! kube-scheduler's own plugins against the engine: for a single pod both must accept the same nodes and give them the
+//! same scores, plugin by plugin, and the node that the engine chooses must be among those that kube-scheduler scores
+//! highest.
 
 mod generate;
 mod judge;
 mod known;
 mod random;
+mod scores;
 mod shrink;
 mod tutti;
 
@@ -56,6 +58,8 @@ struct Run {
     accepted: u64,
     /// Nodes that were rejected, by plugin: a rule that never decides anything is not tested.
     rejected: BTreeMap<String, u64>,
+    /// Cases in which a plugin's score told nodes apart.
+    told_apart: BTreeMap<String, u64>,
 }
 
 impl Run {
@@ -68,6 +72,7 @@ impl Run {
             explained: BTreeMap::new(),
             accepted: 0,
             rejected: BTreeMap::new(),
+            told_apart: BTreeMap::new(),
         }
     }
 
@@ -80,10 +85,13 @@ impl Run {
         for rejection in verdict.rejected.values() {
             *self.rejected.entry(rejection.plugin.clone()).or_default() += 1;
         }
+        for plugin in scores::that_tell_apart(&verdict.scores) {
+            *self.told_apart.entry(plugin.to_owned()).or_default() += 1;
+        }
         let Some(first) = disagreement(&question, &verdict).map_err(in_case)? else {
             return Ok(());
         };
-        if let Some(reason) = known::explanation(self.release, &question) {
+        if let Some(reason) = known::explanation(self.release, &question, &first) {
             *self.explained.entry(reason).or_default() += 1;
             return Ok(());
         }
@@ -91,64 +99,85 @@ impl Run {
         if self.disagreements > SHOWN_MAX {
             return Ok(());
         }
-        let judge = &mut self.judge;
+        let (judge, release) = (&mut self.judge, self.release);
         let mut differs = |question: &Question| {
             // A question that became invalid is no question.
             let Ok(verdict) = judge.ask(question) else { return false };
-            matches!(disagreement(question, &verdict), Ok(Some(_)))
+            let found = disagreement(question, &verdict).ok().flatten();
+            found.is_some_and(|found| {
+                found.about == first.about && known::explanation(release, question, &found).is_none()
+            })
         };
         let smallest = shrink::shrink(&question, &mut differs);
         let verdict = self.judge.ask(&smallest)?;
         let what = disagreement(&smallest, &verdict)?.unwrap_or(first);
-        say(&format!("DISAGREEMENT in case {case} of seed {seed}: {what}"));
+        say(&format!("DISAGREEMENT in case {case} of seed {seed}: {}", what.text));
         say(&format!("  made smaller: {}", serde_json::to_string(&smallest)?));
         Ok(())
     }
 
     fn summary(&self, seed: u64) -> String {
-        let rejected: Vec<String> =
-            self.rejected.iter().map(|(plugin, count)| format!("{plugin} {count}")).collect();
+        let listed = |counts: &BTreeMap<String, u64>| {
+            let counts: Vec<String> =
+                counts.iter().map(|(plugin, count)| format!("{plugin} {count}")).collect();
+            counts.join(", ")
+        };
         let explained: Vec<String> =
             self.explained.iter().map(|(reason, count)| format!(" ({count} explained: {reason})")).collect();
         format!(
-            "{} cases of seed {seed}, {} disagreements{}; nodes accepted {}, rejected by {}",
+            "{} cases of seed {seed}, {} disagreements{}; nodes accepted {}, rejected by {}; told apart by {}",
             self.cases,
             self.disagreements,
             explained.concat(),
             self.accepted,
-            rejected.join(", ")
+            listed(&self.rejected),
+            listed(&self.told_apart)
         )
     }
 }
 
-/// Who says what, if they do not say the same.
-fn disagreement(question: &Question, verdict: &Verdict) -> anyhow::Result<Option<String>> {
+/// What two do not agree on.
+pub(crate) struct Disagreement {
+    about: Topic,
+    /// Who says what.
+    text: String,
+}
+
+/// What a disagreement is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Topic {
+    /// Which nodes will do.
+    Feasible,
+    /// How a plugin scores them.
+    Score(String),
+    /// Which is taken.
+    Choice,
+}
+
+/// The first thing that is not said alike.
+fn disagreement(question: &Question, verdict: &Verdict) -> anyhow::Result<Option<Disagreement>> {
     let translated = Translated::new(question)?;
     let by_engine = translated.by_engine();
     let by_validator = translated.by_validator(question);
-    if by_engine == verdict.feasible && by_validator.as_ref().is_none_or(|names| *names == verdict.feasible) {
-        let (choice, best) = (translated.choice(), verdict.best());
-        // Among nodes that are liked equally either may choose as it likes.
-        if choice.as_deref().map_or(best.is_empty(), |choice| best.contains(&choice)) {
-            return Ok(None);
-        }
-        return Ok(Some(format!(
-            "the engine chooses {choice:?}, kube-scheduler likes {best:?} best: {:?}",
-            verdict.scores
-        )));
+    if by_engine != verdict.feasible || by_validator.as_ref().is_some_and(|names| *names != verdict.feasible)
+    {
+        let by_validator = by_validator.map_or_else(|| "no opinion".to_owned(), |names| format!("{names:?}"));
+        let text = format!(
+            "kube-scheduler accepts {:?}, the engine {by_engine:?}, the validator {by_validator}; kube-scheduler rejects {}",
+            verdict.feasible,
+            verdict.why_not()
+        );
+        return Ok(Some(Disagreement { about: Topic::Feasible, text }));
     }
-    let why: Vec<String> = verdict
-        .rejected
-        .iter()
-        .map(|(node, rejection)| {
-            let reasons = rejection.reasons.as_deref().unwrap_or_default().join("; ");
-            format!("{node}: {} ({reasons})", rejection.plugin)
-        })
-        .collect();
-    let by_validator = by_validator.map_or_else(|| "no opinion".to_owned(), |names| format!("{names:?}"));
-    Ok(Some(format!(
-        "kube-scheduler accepts {:?}, the engine {by_engine:?}, the validator {by_validator}; kube-scheduler rejects {}",
-        verdict.feasible,
-        why.join(", ")
-    )))
+    if let Some((plugin, text)) = scores::difference(&verdict.scores, &translated.scores()) {
+        return Ok(Some(Disagreement { about: Topic::Score(plugin), text }));
+    }
+    let (choice, best) = (translated.choice(), verdict.best());
+    // Among nodes that are liked equally either may choose as it likes.
+    if choice.as_deref().map_or(best.is_empty(), |choice| best.contains(&choice)) {
+        return Ok(None);
+    }
+    let text =
+        format!("the engine chooses {choice:?}, kube-scheduler likes {best:?} best: {:?}", verdict.scores);
+    Ok(Some(Disagreement { about: Topic::Choice, text }))
 }

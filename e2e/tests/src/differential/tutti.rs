@@ -2,8 +2,11 @@
 //! validator that the engine's own tests trust.
 
 use super::generate::Question;
+use super::scores::Scores;
 use anyhow::Context as _;
 use serde_json::Value;
+use std::collections::BTreeMap;
+use tutti_engine::score::Aspect;
 use tutti_engine::validator::violations;
 use tutti_engine::{Config, Decision, Engine, Event};
 use tutti_k8s::{NodeView, PodView};
@@ -43,6 +46,15 @@ impl Translated {
     pub(crate) fn by_engine(&self) -> Vec<String> {
         let found = self.engine.feasible_nodes(&self.pod);
         found.iter().map(ToString::to_string).collect()
+    }
+
+    /// Scores of these nodes by plugin.
+    pub(crate) fn scores(&self) -> Scores {
+        let by_plugin = |scores: BTreeMap<Aspect, i64>| {
+            scores.into_iter().map(|(aspect, score)| (aspect.plugin().to_owned(), score)).collect()
+        };
+        let scores = self.engine.scores(&self.pod).into_iter();
+        scores.map(|(node, scores)| (node.to_string(), by_plugin(scores))).collect()
     }
 
     /// The node that the engine chooses.
