@@ -9,9 +9,9 @@ const VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", 
 /// Groups in the order of the registry, the core group (`""`) included.
 fn groups() -> Vec<&'static str> {
     let mut groups = Vec::new();
-    for resource in RESOURCES {
-        if !groups.contains(&resource.group) {
-            groups.push(resource.group);
+    for place in RESOURCES.iter().flat_map(Resource::places) {
+        if !groups.contains(&place.group) {
+            groups.push(place.group);
         }
     }
     groups
@@ -20,9 +20,9 @@ fn groups() -> Vec<&'static str> {
 /// Versions of a group, most preferred first: stable before beta before alpha.
 fn versions(group: &str) -> Vec<&'static str> {
     let mut versions = Vec::new();
-    for version in RESOURCES.iter().filter(|r| r.group == group).flat_map(|r| r.versions) {
-        if !versions.contains(version) {
-            versions.push(*version);
+    for place in RESOURCES.iter().flat_map(Resource::places).filter(|place| place.group == group) {
+        if !versions.contains(&place.version) {
+            versions.push(place.version);
         }
     }
     versions.sort_by_key(|v| (v.contains("alpha"), v.contains("beta")));
@@ -30,7 +30,7 @@ fn versions(group: &str) -> Vec<&'static str> {
 }
 
 fn served<'a>(group: &'a str, version: &'a str) -> impl Iterator<Item = &'static Resource> + 'a {
-    RESOURCES.iter().filter(move |r| r.group == group && r.versions.contains(&version))
+    RESOURCES.iter().filter(move |r| r.served_as(group, version).is_some())
 }
 
 /// A subresource as discovery describes it: path part, group, version and kind of the body, verbs.
@@ -63,6 +63,13 @@ fn subresources(resource: &Resource, version: &str) -> Vec<SubresourceEntry> {
                 verbs: &["create"],
             },
             Subresource::Log => own("log", &["get"]),
+            Subresource::Scale => SubresourceEntry {
+                name: "scale",
+                group: "autoscaling",
+                version: "v1".to_owned(),
+                kind: "Scale",
+                verbs: &["get", "patch", "update"],
+            },
         })
         .collect();
     if resource.status != StatusRule::None {

@@ -1,35 +1,51 @@
 //! What Kubernetes fills in on a write. Every default is set only where the object says nothing, and shapes
 //! that are wrong are left for validation to report.
 
-use super::pod_defaults;
+use super::rules;
 use crate::registry::Resource;
 use serde_json::{Map, Value, json};
 
 /// Fills in the defaults of this kind (hub form).
 pub(super) fn set_defaults(resource: &Resource, object: &mut Value) {
-    let Some(object) = object.as_object_mut() else {
-        return;
-    };
-    match (resource.group, resource.kind) {
-        ("", "Pod") => pod_defaults::pod(object),
-        ("", "Node") => {
-            child(object, "spec");
-        }
-        ("", "Namespace") => namespace(object),
-        ("scheduling.k8s.io", "PriorityClass") => {
-            set(object, "preemptionPolicy", json!("PreemptLowerPriority"));
-        }
-        // Templates in a Workload are deliberately not defaulted: controllers copy them, and the copy is.
-        ("scheduling.k8s.io", "PodGroup") => {
-            if let Some(spec) = child(object, "spec") {
-                set(spec, "disruptionMode", json!({"single": {}}));
-            }
-        }
-        _ => {}
+    if let Some(object) = object.as_object_mut() {
+        (rules::of(resource).defaults)(object);
     }
 }
 
-fn namespace(object: &mut Map<String, Value>) {
+/// Defaults of a Node.
+pub(super) fn node(object: &mut Map<String, Value>) {
+    child(object, "spec");
+}
+
+/// Defaults of a PriorityClass.
+pub(super) fn priority_class(object: &mut Map<String, Value>) {
+    set(object, "preemptionPolicy", json!("PreemptLowerPriority"));
+}
+
+/// Defaults of a PodGroup.
+pub(super) fn pod_group(object: &mut Map<String, Value>) {
+    if let Some(spec) = child(object, "spec") {
+        set(spec, "disruptionMode", json!({"single": {}}));
+    }
+}
+
+/// Defaults of a PodDisruptionBudget.
+pub(super) fn disruption_budget(object: &mut Map<String, Value>) {
+    first_status(
+        object,
+        || json!({"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0}),
+    );
+}
+
+/// Gives an object that has no status its first one: it is new.
+pub(super) fn first_status(object: &mut Map<String, Value>, status: impl FnOnce() -> Value) {
+    if !object.contains_key("status") {
+        object.insert("status".to_owned(), status());
+    }
+}
+
+/// Defaults of a Namespace.
+pub(super) fn namespace(object: &mut Map<String, Value>) {
     let metadata = object.get("metadata");
     let name = metadata.and_then(|m| m.get("name")).and_then(Value::as_str).unwrap_or_default().to_owned();
     let deleting = metadata.and_then(|m| m.get("deletionTimestamp")).is_some_and(|t| !t.is_null());
@@ -43,9 +59,7 @@ fn namespace(object: &mut Map<String, Value>) {
     if !deleting && let Some(spec) = child(object, "spec") {
         set(spec, "finalizers", json!(["kubernetes"]));
     }
-    if !object.contains_key("status") {
-        object.insert("status".to_owned(), json!({"phase": "Active"}));
-    }
+    first_status(object, || json!({"phase": "Active"}));
 }
 
 /// Sets a field that is absent or null.

@@ -43,7 +43,7 @@ pub(super) fn validate_pod_group_update(old: &Field<'_, '_>, new: &Field<'_, '_>
 }
 
 /// What is wrong with the status of a PodGroup.
-pub(super) fn validate_pod_group_status(root: &Field<'_, '_>, out: &mut Vec<Cause>) {
+pub(super) fn validate_pod_group_status(_: &Field<'_, '_>, root: &Field<'_, '_>, out: &mut Vec<Cause>) {
     let status = root.get("status");
     conditions::validate(&status.get("conditions"), out);
     let (spec, statuses) = (root.get("spec"), status.get("resourceClaimStatuses"));

@@ -4,12 +4,16 @@
 //! Validation first compares the types of all values with the schema and stops there if any is wrong; the
 //! rules of the kinds may therefore read a value of the wrong type as absent.
 
+mod claims;
 mod conditions;
+mod config;
 mod containers;
 mod convert;
 mod defaults;
+mod events;
 pub(crate) mod field;
 mod groups;
+mod jobs;
 mod metadata;
 mod names;
 mod others;
@@ -18,7 +22,12 @@ mod pod;
 mod pod_defaults;
 mod pod_update;
 pub(crate) mod quantity;
+mod replicas;
+mod rules;
+pub(crate) mod scale;
 mod select;
+mod services;
+mod storage;
 #[cfg(test)]
 mod tests;
 mod workload;
@@ -29,7 +38,7 @@ use crate::schema;
 use field::Field;
 use serde_json::{Value, json};
 
-/// The older version that is converted; all other served versions are hubs.
+/// The older version of `scheduling.k8s.io` that is converted.
 const ALPHA: &str = "v1alpha2";
 
 /// Turns an object of a served version into the stored form.
@@ -39,8 +48,10 @@ pub fn to_hub(resource: &Resource, version: &str, mut object: Value) -> Result<V
     let Some(map) = object.as_object_mut() else {
         return Err(ApiError::bad_request("the body must be an object"));
     };
-    if version == ALPHA {
-        convert::alpha_to_hub(resource, map)?;
+    match version {
+        ALPHA => convert::alpha_to_hub(resource, map)?,
+        events::NEWER => events::to_core(map),
+        _ => {}
     }
     map.insert("apiVersion".to_owned(), json!(api_version(resource.group, resource.hub)));
     Ok(object)
@@ -50,8 +61,10 @@ pub fn to_hub(resource: &Resource, version: &str, mut object: Value) -> Result<V
 pub fn from_hub(resource: &Resource, version: &str, object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(map) = object.as_object_mut() {
-        if version == ALPHA {
-            convert::hub_to_alpha(resource, map);
+        match version {
+            ALPHA => convert::hub_to_alpha(resource, map),
+            events::NEWER => events::from_core(map),
+            _ => {}
         }
         map.insert("apiVersion".to_owned(), json!(api_version(resource.group, version)));
     }
@@ -60,10 +73,12 @@ pub fn from_hub(resource: &Resource, version: &str, object: &Value) -> Value {
 
 /// Renames the fields of findings, which validation names as the hub does, to what the client wrote.
 pub fn causes_in_version(version: &str, causes: Vec<Cause>) -> Vec<Cause> {
-    if version != ALPHA {
-        return causes;
-    }
-    causes.into_iter().map(|cause| Cause { field: convert::alpha_path(&cause.field), ..cause }).collect()
+    let rename: fn(&str) -> String = match version {
+        ALPHA => convert::alpha_path,
+        events::NEWER => events::newer_path,
+        _ => return causes,
+    };
+    causes.into_iter().map(|cause| Cause { field: rename(&cause.field), ..cause }).collect()
 }
 
 /// Fills in what Kubernetes would fill in on a write, and gives every amount its one spelling.
@@ -80,10 +95,9 @@ pub fn validate_create(resource: &Resource, object: &Value) -> Vec<Cause> {
     }
     let root = Field::root(object);
     metadata::validate(resource, &root, &mut out);
-    match resource.kind {
-        "Pod" => pod::validate(&root, &mut out),
-        _ => validate_any(resource, &root, &mut out),
-    }
+    let rules = rules::of(resource);
+    (rules.validate)(&root, &mut out);
+    (rules.validate_new)(&root, &mut out);
     out
 }
 
@@ -95,15 +109,9 @@ pub fn validate_update(resource: &Resource, old: &Value, new: &Value) -> Vec<Cau
     }
     let (old, new) = (Field::root(old), Field::root(new));
     metadata::validate_update(resource, &old, &new, &mut out);
-    validate_any(resource, &new, &mut out);
-    match resource.kind {
-        "Pod" => pod_update::validate(&old, &new, &mut out),
-        "Node" => others::validate_node_update(&old, &new, &mut out),
-        "PriorityClass" => others::validate_priority_class_update(&old, &new, &mut out),
-        "PodGroup" => groups::validate_pod_group_update(&old, &new, &mut out),
-        "Workload" => workload::validate_update(&old, &new, &mut out),
-        _ => {}
-    }
+    let rules = rules::of(resource);
+    (rules.validate)(&new, &mut out);
+    (rules.validate_update)(&old, &new, &mut out);
     out
 }
 
@@ -114,31 +122,11 @@ pub fn validate_status(resource: &Resource, old: &Value, new: &Value) -> Vec<Cau
         return out;
     }
     let (old, new) = (Field::root(old), Field::root(new));
-    match resource.kind {
-        "Pod" => pod::validate_status(&old, &new, &mut out),
-        "Node" => others::validate_node_status(&new, &mut out),
-        "PodGroup" => groups::validate_pod_group_status(&new, &mut out),
-        _ => {}
-    }
+    (rules::of(resource).validate_status)(&old, &new, &mut out);
     out
 }
 
 /// The value of a field that a field selector may name; `None` if this resource does not support the label.
 pub fn selectable_field(resource: &Resource, label: &str, object: &Value) -> Option<String> {
     select::selectable_field(resource, label, object)
-}
-
-/// Rules that hold for a new object and for a replacement alike. Kinds are unique in the registry, whatever
-/// their group.
-fn validate_any(resource: &Resource, root: &Field<'_, '_>, out: &mut Vec<Cause>) {
-    match resource.kind {
-        "Pod" => pod::validate_spec(root, out),
-        "Node" => others::validate_node(root, out),
-        "PriorityClass" => others::validate_priority_class(root, out),
-        "Lease" => others::validate_lease(root, out),
-        "Event" => others::validate_event(root, out),
-        "PodGroup" => groups::validate_pod_group(root, out),
-        "Workload" => workload::validate(root, out),
-        _ => {}
-    }
 }

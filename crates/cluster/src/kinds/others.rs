@@ -1,4 +1,4 @@
-//! Rules for the small kinds: Node, Namespace, PriorityClass, Lease and Event.
+//! Rules for the small kinds: Node, Namespace, PriorityClass and Lease.
 
 use super::conditions;
 use super::containers::check_amounts;
@@ -24,11 +24,11 @@ pub(super) fn validate_node(root: &Field<'_, '_>, out: &mut Vec<Cause>) {
             out.push(taint.duplicate());
         }
     }
-    validate_node_status(root, out);
+    validate_node_status(root, root, out);
 }
 
 /// What is wrong with the status of a node.
-pub(super) fn validate_node_status(root: &Field<'_, '_>, out: &mut Vec<Cause>) {
+pub(super) fn validate_node_status(_: &Field<'_, '_>, root: &Field<'_, '_>, out: &mut Vec<Cause>) {
     let status = root.get("status");
     check_amounts(&status.get("capacity"), out);
     check_amounts(&status.get("allocatable"), out);
@@ -80,16 +80,5 @@ pub(super) fn validate_lease(root: &Field<'_, '_>, out: &mut Vec<Cause>) {
     let holder = spec.get("holderIdentity");
     if holder.is_set() && holder.text().is_empty() {
         out.push(holder.invalid("must not be empty"));
-    }
-}
-
-/// What is wrong with an event: it must be found beside the object that it is about.
-pub(super) fn validate_event(root: &Field<'_, '_>, out: &mut Vec<Cause>) {
-    let (metadata, involved) = (root.get("metadata"), root.get("involvedObject"));
-    let (own, about) = (metadata.get("namespace"), involved.get("namespace"));
-    // Events about cluster-wide objects are kept in the namespace `default`, or in that of the system.
-    let homeless = about.text().is_empty() && ["default", "kube-system"].contains(&own.text());
-    if about.text() != own.text() && !homeless {
-        out.push(about.invalid("does not match event.namespace"));
     }
 }

@@ -11,9 +11,8 @@ const RESTART_POLICIES: [&str; 3] = ["Always", "Never", "OnFailure"];
 const DNS_POLICIES: [&str; 4] = ["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"];
 const PREEMPTION_POLICIES: [&str; 2] = ["Never", "PreemptLowerPriority"];
 
-/// What is wrong with the spec of a new pod.
-pub(super) fn validate(root: &Field<'_, '_>, out: &mut Vec<Cause>) {
-    validate_spec(root, out);
+/// What else is wrong with the spec of a new pod.
+pub(super) fn validate_new(root: &Field<'_, '_>, out: &mut Vec<Cause>) {
     let spec = root.get("spec");
     let node = spec.get("nodeName");
     if spec.get("schedulingGates").len() > 0 && !node.text().is_empty() {

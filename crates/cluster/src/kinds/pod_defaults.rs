@@ -16,9 +16,29 @@ const HOOKS: [&str; 2] = ["postStart", "preStop"];
 pub(super) fn pod(object: &mut Map<String, Value>) {
     let Some(spec) = child(object, "spec") else { return };
     pod_spec(spec);
+    set(spec, "enableServiceLinks", json!(true));
+    let host_network = spec.get("hostNetwork").and_then(Value::as_bool).unwrap_or(false);
+    for list in ["containers", "initContainers"] {
+        for one in each(spec, list) {
+            requests_from_limits(one);
+            if host_network {
+                host_ports(one);
+            }
+        }
+    }
+    default_tolerations(spec);
     let status = if object.contains_key("status") { None } else { Some(first_status(object)) };
     if let Some(status) = status {
         object.insert("status".to_owned(), status);
+    }
+}
+
+/// Fills in the defaults of the template in an object. Those that depend on where and when a pod runs wait for
+/// the pod.
+pub(super) fn template(holder: &mut Map<String, Value>) {
+    let spec = existing(holder, "template").and_then(|template| existing(template, "spec"));
+    if let Some(spec) = spec {
+        pod_spec(spec);
     }
 }
 
@@ -28,23 +48,11 @@ fn pod_spec(spec: &mut Map<String, Value>) {
     set(spec, "terminationGracePeriodSeconds", json!(30));
     set(spec, "schedulerName", json!("default-scheduler"));
     set(spec, "securityContext", json!({}));
-    set(spec, "enableServiceLinks", json!(true));
     mirror_service_account(spec);
-    let host_network = spec.get("hostNetwork").and_then(Value::as_bool).unwrap_or(false);
-    for list in ["containers", "initContainers"] {
-        for one in each(spec, list) {
-            container(one, host_network);
-            requests_from_limits(one);
-        }
+    for list in ["containers", "initContainers", "ephemeralContainers"] {
+        each(spec, list).for_each(container);
     }
-    // Ephemeral containers have neither resources of their own nor ports that could be defaulted from them.
-    for one in each(spec, "ephemeralContainers") {
-        container(one, false);
-    }
-    for one in each(spec, "volumes") {
-        volume(one);
-    }
-    default_tolerations(spec);
+    each(spec, "volumes").for_each(volume);
 }
 
 /// The old name of the field is still read by clients, so both always agree.
@@ -59,7 +67,7 @@ fn mirror_service_account(spec: &mut Map<String, Value>) {
     }
 }
 
-fn container(one: &mut Map<String, Value>, host_network: bool) {
+fn container(one: &mut Map<String, Value>) {
     let image = one.get("image").and_then(Value::as_str).unwrap_or_default();
     let pull = if is_latest(image) { "Always" } else { "IfNotPresent" };
     set(one, "imagePullPolicy", json!(pull));
@@ -68,10 +76,6 @@ fn container(one: &mut Map<String, Value>, host_network: bool) {
     set(one, "resources", json!({}));
     for port in each(one, "ports") {
         set(port, "protocol", json!("TCP"));
-        // On the host's network a container port *is* a host port.
-        if host_network && let Some(number) = port.get("containerPort").cloned() {
-            set(port, "hostPort", number);
-        }
     }
     for variable in each(one, "env") {
         let source = existing(variable, "valueFrom").and_then(|source| existing(source, "fieldRef"));
@@ -93,6 +97,15 @@ fn container(one: &mut Map<String, Value>, host_network: bool) {
             if let Some(hook) = existing(lifecycle, field) {
                 handler(hook);
             }
+        }
+    }
+}
+
+/// On the host's network a container port *is* a host port.
+fn host_ports(one: &mut Map<String, Value>) {
+    for port in each(one, "ports") {
+        if let Some(number) = port.get("containerPort").cloned() {
+            set(port, "hostPort", number);
         }
     }
 }

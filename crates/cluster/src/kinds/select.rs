@@ -23,6 +23,11 @@ pub(super) fn selectable_field(resource: &Resource, label: &str, object: &Value)
         ("", "Pod", "status.nominatedNodeName") => at(&["status", "nominatedNodeName"]),
         ("", "Node", "spec.unschedulable") => flag_at(object, &["spec", "unschedulable"]),
         ("", "Namespace", "status.phase") => at(&["status", "phase"]),
+        ("", "Event", "regarding.kind") => at(&["involvedObject", "kind"]),
+        ("", "Event", "regarding.namespace") => at(&["involvedObject", "namespace"]),
+        ("", "Event", "regarding.name") => at(&["involvedObject", "name"]),
+        ("", "Event", "regarding.uid") => at(&["involvedObject", "uid"]),
+        ("", "Event", "reportingController") => at(&["reportingComponent"]),
         ("", "Event", "involvedObject.kind") => at(&["involvedObject", "kind"]),
         ("", "Event", "involvedObject.namespace") => at(&["involvedObject", "namespace"]),
         ("", "Event", "involvedObject.name") => at(&["involvedObject", "name"]),
@@ -37,7 +42,15 @@ pub(super) fn selectable_field(resource: &Resource, label: &str, object: &Value)
             let source = at(&["source", "component"]);
             if source.is_empty() { at(&["reportingComponent"]) } else { source }
         }
-        ("", "Event", "type") => at(&["type"]),
+        ("", "Event" | "Secret", "type") => at(&["type"]),
+        ("", "Service", "spec.clusterIP") => at(&["spec", "clusterIP"]),
+        ("", "Service", "spec.type") => at(&["spec", "type"]),
+        ("", "ReplicationController", "status.replicas") | ("apps", "ReplicaSet", "status.replicas") => {
+            count_at(object, &["status", "replicas"])
+        }
+        ("batch", "Job", "status.successful") => count_at(object, &["status", "succeeded"]),
+        ("resource.k8s.io", "ResourceSlice", "spec.nodeName") => at(&["spec", "nodeName"]),
+        ("resource.k8s.io", "ResourceSlice", "spec.driver") => at(&["spec", "driver"]),
         _ => return None,
     })
 }
@@ -52,6 +65,10 @@ fn text_at(object: &Value, path: &[&str]) -> String {
 
 fn flag_at(object: &Value, path: &[&str]) -> String {
     value_at(object, path).and_then(Value::as_bool).unwrap_or(false).to_string()
+}
+
+fn count_at(object: &Value, path: &[&str]) -> String {
+    value_at(object, path).and_then(Value::as_i64).unwrap_or(0).to_string()
 }
 
 fn pod_ips(object: &Value) -> String {

@@ -2,7 +2,9 @@
 
 use super::{alpha, lists};
 use crate::registry::{RESOURCES, Resource};
-use k8s_openapi::api::{coordination, core, policy, scheduling};
+use k8s_openapi::api::{
+    apps, autoscaling, batch, coordination, core, events, policy, resource, scheduling, storage,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
@@ -29,8 +31,8 @@ pub(super) fn of(group: &str, version: &str) -> Components {
     if version == "v1alpha2" {
         components = alpha::from_beta(components);
     }
-    for resource in served(group, version) {
-        components.insert(list_name(resource, version), list_of(&kind_name(resource, version)));
+    for (resource, spelled) in served(group, version) {
+        components.insert(list_name(resource, spelled), list_of(&kind_name(resource, spelled)));
     }
     components.insert(
         format!("{META}.Patch"),
@@ -41,22 +43,26 @@ pub(super) fn of(group: &str, version: &str) -> Components {
     for (name, schema) in &mut components {
         finish(name, schema);
     }
-    for resource in served(group, version) {
-        name_kind(&mut components, &kind_name(resource, version), resource, version, resource.kind);
+    for (resource, spelled) in served(group, version) {
         let list = format!("{}List", resource.kind);
-        name_kind(&mut components, &list_name(resource, version), resource, version, &list);
+        for (name, kind) in
+            [(kind_name(resource, spelled), resource.kind), (list_name(resource, spelled), list.as_str())]
+        {
+            name_kind(&mut components, &name, json!([{"group": group, "version": version, "kind": kind}]));
+        }
     }
     components
 }
 
-/// Resources that are served in this version.
-pub(super) fn served(group: &str, version: &str) -> impl Iterator<Item = &'static Resource> {
-    RESOURCES.iter().filter(move |r| r.group == group && r.versions.contains(&version))
+/// Resources that are served in this version, with the version as the registry spells it.
+pub(super) fn served(group: &str, version: &str) -> impl Iterator<Item = (&'static Resource, &'static str)> {
+    RESOURCES.iter().filter_map(move |r| r.served_as(group, version).map(|spelled| (r, spelled)))
 }
 
 /// The full name of a kind: `io.k8s.api.core.v1.Pod`.
 pub(super) fn kind_name(resource: &Resource, version: &str) -> String {
-    let group = match resource.group {
+    let (group, version) = version.split_once('/').unwrap_or((resource.group, version));
+    let group = match group {
         "" => "core",
         group => group.split('.').next().unwrap_or(group),
     };
@@ -80,30 +86,41 @@ pub(super) fn referenced(schema: &Value) -> Option<&str> {
     direct.or_else(wrapped)?.as_str()?.strip_prefix("#")?.strip_prefix(PLACE)?.strip_prefix('/')
 }
 
+/// Makes the generator know these types.
+macro_rules! know {
+    ($generator:ident: $($kind:ty),+ $(,)?) => {{ $($generator.subschema_for::<$kind>();)+ }};
+}
+
 /// Makes the generator know every type of this version. v1alpha2 starts from v1beta1.
 fn register(generator: &mut SchemaGenerator, group: &str, version: &str) {
-    generator.subschema_for::<meta::ListMeta>();
-    generator.subschema_for::<meta::DeleteOptions>();
-    generator.subschema_for::<meta::Status>();
+    know!(generator: meta::ListMeta, meta::DeleteOptions, meta::Status);
     match (group, version) {
-        ("", "v1") => {
-            generator.subschema_for::<core::v1::Namespace>();
-            generator.subschema_for::<core::v1::Node>();
-            generator.subschema_for::<core::v1::Pod>();
-            generator.subschema_for::<core::v1::Event>();
-            generator.subschema_for::<core::v1::Binding>();
-            generator.subschema_for::<policy::v1::Eviction>();
-        }
-        ("coordination.k8s.io", "v1") => {
-            generator.subschema_for::<coordination::v1::Lease>();
-        }
-        ("scheduling.k8s.io", "v1") => {
-            generator.subschema_for::<scheduling::v1::PriorityClass>();
-        }
+        ("", "v1") => know!(generator:
+            core::v1::Namespace, core::v1::Node, core::v1::Pod, core::v1::Event, core::v1::Binding,
+            core::v1::ConfigMap, core::v1::Secret, core::v1::Service, core::v1::ServiceAccount,
+            core::v1::PersistentVolume, core::v1::PersistentVolumeClaim, core::v1::ReplicationController,
+            policy::v1::Eviction, autoscaling::v1::Scale,
+        ),
+        ("apps", "v1") => know!(generator:
+            apps::v1::Deployment, apps::v1::ReplicaSet, apps::v1::StatefulSet, apps::v1::DaemonSet,
+            autoscaling::v1::Scale,
+        ),
+        ("batch", "v1") => know!(generator: batch::v1::Job, batch::v1::CronJob),
+        ("coordination.k8s.io", "v1") => know!(generator: coordination::v1::Lease),
+        ("events.k8s.io", "v1") => know!(generator: events::v1::Event),
+        ("policy", "v1") => know!(generator: policy::v1::PodDisruptionBudget),
+        ("resource.k8s.io", "v1") => know!(generator:
+            resource::v1::ResourceClaim, resource::v1::ResourceClaimTemplate, resource::v1::DeviceClass,
+            resource::v1::ResourceSlice,
+        ),
+        ("scheduling.k8s.io", "v1") => know!(generator: scheduling::v1::PriorityClass),
         ("scheduling.k8s.io", "v1beta1" | "v1alpha2") => {
-            generator.subschema_for::<scheduling::v1beta1::Workload>();
-            generator.subschema_for::<scheduling::v1beta1::PodGroup>();
+            know!(generator: scheduling::v1beta1::Workload, scheduling::v1beta1::PodGroup);
         }
+        ("storage.k8s.io", "v1") => know!(generator:
+            storage::v1::StorageClass, storage::v1::CSINode, storage::v1::CSIDriver,
+            storage::v1::CSIStorageCapacity, storage::v1::VolumeAttachment,
+        ),
         _ => {}
     }
 }
@@ -122,10 +139,9 @@ fn list_of(kind: &str) -> Value {
     })
 }
 
-fn name_kind(components: &mut Components, name: &str, resource: &Resource, version: &str, kind: &str) {
+fn name_kind(components: &mut Components, name: &str, kinds: Value) {
     if let Some(schema) = components.get_mut(name).and_then(Value::as_object_mut) {
-        let gvk = json!([{"group": resource.group, "version": version, "kind": kind}]);
-        schema.insert("x-kubernetes-group-version-kind".to_owned(), gvk);
+        schema.insert("x-kubernetes-group-version-kind".to_owned(), kinds);
     }
 }
 
@@ -150,6 +166,9 @@ fn finish(name: &str, schema: &mut Value) {
         if let Some(property) = property.as_object_mut() {
             wrap_reference(property);
             describe_list(name, field, property);
+            if lists::is_atomic_map(name, field) {
+                property.insert("x-kubernetes-map-type".to_owned(), json!("atomic"));
+            }
         }
     }
 }
@@ -178,9 +197,9 @@ fn describe_list(owner: &str, field: &str, property: &mut Map<String, Value>) {
         property.insert("x-kubernetes-list-type".to_owned(), json!("atomic"));
         return;
     };
-    let kind = match (rule.map_keys, rule.patch) {
-        ([], ListMerge::Set) => "set",
-        ([], _) => "atomic",
+    let kind = match rule.map_keys {
+        [] if rule.is_set => "set",
+        [] => "atomic",
         _ => "map",
     };
     property.insert("x-kubernetes-list-type".to_owned(), json!(kind));

@@ -13,6 +13,8 @@ pub(super) struct ListRule {
     pub(super) retain_keys: bool,
     /// What identifies an entry for server-side apply; empty for sets and for lists that it replaces.
     pub(super) map_keys: &'static [&'static str],
+    /// Server-side apply merges the list as a set of plain values.
+    pub(super) is_set: bool,
 }
 
 /// Merged by the same single key everywhere.
@@ -22,22 +24,34 @@ const fn keyed(
     keys: &'static [&'static str],
     key: &'static str,
 ) -> ListRule {
-    ListRule { owner, field, patch: ListMerge::ByKey(key), retain_keys: false, map_keys: keys }
+    ListRule { owner, field, patch: ListMerge::ByKey(key), retain_keys: false, map_keys: keys, is_set: false }
 }
 
 /// As `keyed`, for entries that are unions.
 const fn union(owner: &'static str, field: &'static str) -> ListRule {
-    ListRule { owner, field, patch: ListMerge::ByKey("name"), retain_keys: true, map_keys: &["name"] }
+    ListRule {
+        owner,
+        field,
+        patch: ListMerge::ByKey("name"),
+        retain_keys: true,
+        map_keys: &["name"],
+        is_set: false,
+    }
 }
 
 /// Plain values.
 const fn set(owner: &'static str, field: &'static str) -> ListRule {
-    ListRule { owner, field, patch: ListMerge::Set, retain_keys: false, map_keys: &[] }
+    ListRule { owner, field, patch: ListMerge::Set, retain_keys: false, map_keys: &[], is_set: true }
 }
 
 /// Known to server-side apply only; a strategic merge patch replaces the list.
 const fn applied(owner: &'static str, field: &'static str, keys: &'static [&'static str]) -> ListRule {
-    ListRule { owner, field, patch: ListMerge::Atomic, retain_keys: false, map_keys: keys }
+    ListRule { owner, field, patch: ListMerge::Atomic, retain_keys: false, map_keys: keys, is_set: false }
+}
+
+/// A set for server-side apply only.
+const fn applied_set(owner: &'static str, field: &'static str) -> ListRule {
+    ListRule { is_set: true, ..applied(owner, field, &[]) }
 }
 
 const NAME: &[&str] = &["name"];
@@ -47,7 +61,7 @@ const PORT: &[&str] = &["containerPort", "protocol"];
 const MOUNT: &[&str] = &["mountPath"];
 const DEVICE: &[&str] = &["devicePath"];
 
-static RULES: [ListRule; 41] = [
+static RULES: &[ListRule] = &[
     set("ObjectMeta", "finalizers"),
     keyed("ObjectMeta", "ownerReferences", &["uid"], "uid"),
     keyed("PodSpec", "containers", NAME, "name"),
@@ -89,11 +103,48 @@ static RULES: [ListRule; 41] = [
     applied("WorkloadSpec", "compositePodGroupTemplates", NAME),
     applied("CompositePodGroupTemplate", "podGroupTemplates", NAME),
     applied("CompositePodGroupTemplate", "compositePodGroupTemplates", NAME),
+    applied("AllocatedDeviceStatus", "conditions", TYPE),
+    applied_set("CSIDriverSpec", "volumeLifecycleModes"),
+    keyed("CSINodeSpec", "drivers", NAME, "name"),
+    keyed("CSINodeStatus", "storageHealth", NAME, "name"),
+    applied_set("ContainerRestartRuleOnExitCodes", "values"),
+    keyed("DaemonSetStatus", "conditions", TYPE, "type"),
+    keyed("DeploymentStatus", "conditions", TYPE, "type"),
+    applied_set("DeviceRequestAllocationResult", "skipNodeOperations"),
+    keyed("JobSchedulingConfiguration", "resourceClaims", NAME, "name"),
+    keyed("JobStatus", "conditions", &[], "type"),
+    applied_set("NodeAllocatableResourceClaimStatus", "containers"),
+    keyed("NodeAllocatableResourceClaimStatus", "mapping", NAME, "name"),
+    keyed("NodeAllocatableResourceClaimStatus", "overhead", NAME, "name"),
+    applied_set("NodePodPreemptionPolicy", "disableResizePreemption"),
+    keyed("PersistentVolumeClaimStatus", "conditions", TYPE, "type"),
+    keyed("PodDisruptionBudgetStatus", "conditions", TYPE, "type"),
+    applied_set("PodFailurePolicyOnExitCodesRequirement", "values"),
+    keyed("PodVolumeHealth", "healthConditions", &["status", "reason"], "status"),
+    keyed("ReplicaSetStatus", "conditions", TYPE, "type"),
+    keyed("ReplicationControllerStatus", "conditions", TYPE, "type"),
+    applied("ResourceClaimStatus", "devices", &["driver", "device", "pool", "shareID"]),
+    keyed("ResourceClaimStatus", "reservedFor", &["uid"], "uid"),
+    applied_set("ResourceSliceSpec", "skipNodeOperations"),
+    applied("ResourceStatus", "resources", &["resourceID"]),
+    keyed("ServiceAccount", "secrets", NAME, "name"),
+    keyed("ServiceSpec", "ports", &["port", "protocol"], "port"),
+    keyed("ServiceStatus", "conditions", TYPE, "type"),
+    keyed("StatefulSetStatus", "conditions", TYPE, "type"),
+    applied_set("UncountedTerminatedPods", "failed"),
+    applied_set("UncountedTerminatedPods", "succeeded"),
+    keyed("VolumeHealthStatus", "healthConditions", &["status", "reason"], "status"),
+    applied_set("VolumeMount", "bindMountOptions"),
 ];
 
+/// Maps that server-side apply replaces as a whole.
+static ATOMIC_MAPS: [(&str, &str); 3] =
+    [("PodSpec", "nodeSelector"), ("ReplicationControllerSpec", "selector"), ("ServiceSpec", "selector")];
+
 /// Objects that server-side apply replaces as a whole, since half of a selector or reference means nothing.
-static ATOMIC_OBJECTS: [&str; 13] = [
+static ATOMIC_OBJECTS: [&str; 16] = [
     "ConfigMapKeySelector",
+    "EvictionResponder",
     "FieldsV1",
     "FileKeySelector",
     "LabelSelector",
@@ -105,6 +156,8 @@ static ATOMIC_OBJECTS: [&str; 13] = [
     "OwnerReference",
     "ResourceFieldSelector",
     "SecretKeySelector",
+    "SecretReference",
+    "TopologySelectorTerm",
     "TypedLocalObjectReference",
 ];
 
@@ -118,6 +171,11 @@ pub(super) fn rule(component: &str, field: &str) -> Option<&'static ListRule> {
 /// True if server-side apply replaces objects of this type as a whole.
 pub(super) fn is_atomic_object(component: &str) -> bool {
     ATOMIC_OBJECTS.contains(&short(component))
+}
+
+/// True if server-side apply replaces this map as a whole.
+pub(super) fn is_atomic_map(component: &str, field: &str) -> bool {
+    ATOMIC_MAPS.contains(&(short(component), field))
 }
 
 /// Every rule's type and field, for tests.

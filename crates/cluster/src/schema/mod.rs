@@ -76,6 +76,6 @@ pub fn openapi_text(path: &str) -> Option<&'static str> {
 /// Every served group and version, once.
 fn group_versions() -> impl Iterator<Item = (&'static str, &'static str)> {
     let all: BTreeSet<_> =
-        RESOURCES.iter().flat_map(|r| r.versions.iter().map(|version| (r.group, *version))).collect();
+        RESOURCES.iter().flat_map(Resource::places).map(|place| (place.group, place.version)).collect();
     all.into_iter()
 }

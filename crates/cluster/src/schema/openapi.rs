@@ -1,7 +1,7 @@
 //! OpenAPI v3 documents: one for each served version of each group.
 
 use super::components::{self, kind_name, list_name, reference, served};
-use crate::registry::{Resource, StatusRule, Subresource};
+use crate::registry::{Resource, StatusRule, Subresource, api_version};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,6 +15,7 @@ const PATCH_TYPES: [&str; 4] = [
     "application/strategic-merge-patch+json",
 ];
 const JSON: &str = "application/json";
+const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
 
 /// A document, written out: it is served far more often than it is looked into.
 pub(super) struct Document {
@@ -55,8 +56,8 @@ fn path_of(group: &str, version: &str) -> String {
 
 fn document(group: &str, version: &str) -> Value {
     let mut paths = Map::new();
-    for resource in served(group, version) {
-        add_paths(resource, version, &mut paths);
+    for (resource, spelled) in served(group, version) {
+        add_paths(resource, group, spelled, &mut paths);
     }
     json!({
         "openapi": "3.0.0",
@@ -97,8 +98,8 @@ const DELETE_QUERY: [&str; 3] = ["dryRun", "gracePeriodSeconds", "propagationPol
 
 impl Operation<'_> {
     fn to_json(&self) -> Value {
-        let (group, version, kind) =
-            self.other_kind.unwrap_or((self.resource.group, self.version, self.resource.kind));
+        let own = self.version.split_once('/').unwrap_or((self.resource.group, self.version));
+        let (group, version, kind) = self.other_kind.unwrap_or((own.0, own.1, self.resource.kind));
         let parameters: Vec<Value> = self.query.iter().map(|name| query_parameter(name)).collect();
         let mut operation = json!({
             "x-kubernetes-action": self.action,
@@ -136,12 +137,9 @@ fn path_parameters(resource: &Resource, item: bool) -> Value {
         .collect()
 }
 
-fn add_paths(resource: &Resource, version: &str, paths: &mut Map<String, Value>) {
-    let prefix = if resource.group.is_empty() {
-        format!("/api/{version}")
-    } else {
-        format!("/apis/{}/{version}", resource.group)
-    };
+fn add_paths(resource: &Resource, group: &str, version: &str, paths: &mut Map<String, Value>) {
+    let root = if group.is_empty() { "/api" } else { "/apis" };
+    let prefix = format!("{root}/{}", api_version(group, version));
     let place = if resource.namespaced { "/namespaces/{namespace}" } else { "" };
     let collection = format!("{prefix}{place}/{}", resource.plural);
     let item = format!("{collection}/{{name}}");
@@ -218,6 +216,7 @@ fn subresource_operations(
         json!({"post": posted.to_json(), "parameters": path_parameters(resource, true)})
     };
     match subresource {
+        Subresource::Scale => ("scale", scale_operations(resource, version)),
         Subresource::Binding => ("binding", post(("", "v1", "Binding"), "io.k8s.api.core.v1.Binding")),
         Subresource::Eviction => {
             ("eviction", post(("policy", "v1", "Eviction"), "io.k8s.api.policy.v1.Eviction"))
@@ -231,4 +230,17 @@ fn subresource_operations(
             ("log", json!({"get": get, "parameters": path_parameters(resource, true)}))
         }
     }
+}
+
+fn scale_operations(resource: &Resource, version: &str) -> Value {
+    let one = |action: &str, body: Option<String>, query: &[&str]| {
+        let other_kind = Some(("autoscaling", "v1", "Scale"));
+        Operation { resource, version, action, other_kind, answer: SCALE.to_owned(), body, query }.to_json()
+    };
+    json!({
+        "get": one("get", None, &[]),
+        "put": one("put", Some(SCALE.to_owned()), &WRITE_QUERY),
+        "patch": one("patch", Some(format!("{META}.Patch")), &PATCH_QUERY),
+        "parameters": path_parameters(resource, true),
+    })
 }

@@ -1,10 +1,10 @@
 //! The schemas as a compact graph: what strict decoding and patches ask of every write is answered by walking
 //! an object and this graph side by side.
 
-use super::components::{self, Components, kind_name, referenced};
+use super::components::{self, Components, kind_name, referenced, served};
 use super::{ListMerge, lists};
 use crate::error::{Cause, CauseReason};
-use crate::registry::{RESOURCES, Resource};
+use crate::registry::Resource;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;
@@ -320,8 +320,8 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     fn add_kinds(&mut self, group: &str, version: &str) {
-        for resource in RESOURCES.iter().filter(|r| r.group == group && r.versions.contains(&version)) {
-            let name = kind_name(resource, version);
+        for (resource, spelled) in served(group, version) {
+            let name = kind_name(resource, spelled);
             let id = self.component(&name);
             self.types.kinds.insert(name, id);
         }

@@ -4,7 +4,7 @@ use super::accept::{DiscoveryForm, discovery_form};
 use super::{ApiServer, method_not_allowed, reply};
 use crate::discovery;
 use crate::error::ApiError;
-use crate::registry::{RESOURCES, api_version};
+use crate::registry::{RESOURCES, Resource, api_version};
 use crate::schema;
 use axum::body::Bytes;
 use axum::extract::Request;
@@ -35,17 +35,15 @@ impl Documents {
     fn by_path(&self) -> &BTreeMap<String, Document> {
         self.by_path.get_or_init(|| {
             let mut documents = BTreeMap::new();
-            for resource in RESOURCES {
-                for version in resource.versions {
-                    let root = if resource.group.is_empty() { "api" } else { "apis" };
-                    let path = format!("{root}/{}", api_version(resource.group, version));
-                    if !documents.contains_key(&path)
-                        && let Some(document) = schema::openapi_document(&path)
-                    {
-                        let body = Bytes::from(document.to_string());
-                        let hash = fingerprint(&body);
-                        documents.insert(path, Document { body, hash });
-                    }
+            for place in RESOURCES.iter().flat_map(Resource::places) {
+                let root = if place.group.is_empty() { "api" } else { "apis" };
+                let path = format!("{root}/{}", api_version(place.group, place.version));
+                if !documents.contains_key(&path)
+                    && let Some(document) = schema::openapi_document(&path)
+                {
+                    let body = Bytes::from(document.to_string());
+                    let hash = fingerprint(&body);
+                    documents.insert(path, Document { body, hash });
                 }
             }
             documents
@@ -109,11 +107,9 @@ pub(super) fn answer(server: &ApiServer, request: &Request, parts: &[&str]) -> R
 
 fn root() -> Value {
     let mut paths = vec!["/api".to_owned(), "/apis".to_owned()];
-    for resource in RESOURCES {
-        for version in resource.versions {
-            let root = if resource.group.is_empty() { "/api" } else { "/apis" };
-            paths.push(format!("{root}/{}", api_version(resource.group, version)));
-        }
+    for place in RESOURCES.iter().flat_map(Resource::places) {
+        let root = if place.group.is_empty() { "/api" } else { "/apis" };
+        paths.push(format!("{root}/{}", api_version(place.group, place.version)));
     }
     paths.extend(["/healthz", "/livez", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
     paths.sort();

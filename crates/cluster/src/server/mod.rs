@@ -22,6 +22,7 @@ mod query;
 mod reply;
 mod resources;
 mod rules;
+mod scale;
 mod update;
 mod watch;
 

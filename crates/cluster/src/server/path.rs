@@ -27,6 +27,7 @@ pub(super) enum Sub {
     Binding,
     Eviction,
     Log,
+    Scale,
 }
 
 impl Target {
@@ -78,7 +79,7 @@ impl Target {
 
 fn served(group: &str, version: &str, plural: &str) -> Option<(ResourceId, &'static str)> {
     let id = ResourceId::find(group, version, plural)?;
-    let version = id.resource().versions.iter().find(|v| **v == version)?;
+    let version = id.resource().served_as(group, version)?;
     Some((id, version))
 }
 
@@ -89,6 +90,7 @@ fn subresource(id: ResourceId, name: &str) -> Option<Sub> {
         "binding" if has(Subresource::Binding) => Some(Sub::Binding),
         "eviction" if has(Subresource::Eviction) => Some(Sub::Eviction),
         "log" if has(Subresource::Log) => Some(Sub::Log),
+        "scale" if has(Subresource::Scale) => Some(Sub::Scale),
         _ => None,
     }
 }
@@ -162,7 +164,7 @@ mod tests {
             ("nodes/n/binding", None),
             ("nodes/n/status/x", None),
             ("namespaces//pods", None),
-            ("secrets", None),
+            ("nothings", None),
         ] {
             assert_eq!(parse("", "v1", path), expected, "{path}");
         }

@@ -51,6 +51,7 @@ pub(super) async fn answer(
         },
         (Some(Sub::Binding), _) if head.method == Method::POST => call.bind(),
         (Some(Sub::Eviction), _) if head.method == Method::POST => call.evict(),
+        (Some(Sub::Scale), _) => call.scale(&head.method),
         (Some(Sub::Binding | Sub::Eviction | Sub::Log), _) => Err(method_not_allowed()),
     }
 }
@@ -208,6 +209,24 @@ impl Call<'_> {
             }
         }
         Ok(reply::success(200, resource, "", None))
+    }
+
+    fn scale(&self, method: &Method) -> Result<Response, ApiError> {
+        let scale = match *method {
+            Method::GET => self.server.scale(&self.target)?,
+            Method::PUT => {
+                let asked = body::decode(&self.media_type, &self.body)?;
+                expect_kind(&asked, "autoscaling/v1", "Scale")?;
+                self.server.put_scale(&self.target, &asked, self.write_options()?)?
+            }
+            Method::PATCH => {
+                let kind = PatchKind::from_media_type(&self.media_type)?;
+                let patch = patch::Patch::decode(kind, &self.body)?;
+                self.server.patch_scale(&self.target, &patch, self.write_options()?)?
+            }
+            _ => return Err(method_not_allowed()),
+        };
+        Ok(reply::json(200, &scale))
     }
 
     fn bind(&self) -> Result<Response, ApiError> {

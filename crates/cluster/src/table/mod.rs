@@ -5,11 +5,15 @@ mod age;
 mod cells;
 mod columns;
 mod pod;
+mod replicas;
+mod storage;
 #[cfg(test)]
 mod tests;
 
 use crate::kinds::field::Field;
 use crate::registry::Resource;
+use columns::Column;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -24,9 +28,52 @@ pub enum IncludeObject {
     Object,
 }
 
+/// The cells of an object, in the order of its kind's columns.
+type Cells = fn(&Field<'_, '_>, Timestamp) -> Vec<Value>;
+
+/// What makes rows of one kind: the columns, and the cells of an object in their order.
+struct Printer {
+    columns: &'static [Column],
+    cells: Cells,
+}
+
+fn printer(resource: &Resource) -> Printer {
+    let (columns, cells): (&[Column], Cells) = match (resource.group, resource.kind) {
+        ("", "Namespace") => (&cells::NAMESPACE, cells::namespace),
+        ("", "Node") => (&cells::NODE, cells::node),
+        ("", "Pod") => (&pod::POD, pod::cells),
+        ("", "Event") => (&cells::EVENT, cells::event),
+        ("", "ConfigMap") => (&storage::CONFIG_MAP, storage::config_map),
+        ("", "Secret") => (&storage::SECRET, storage::secret),
+        ("", "Service") => (&storage::SERVICE, storage::service),
+        ("", "PersistentVolume") => (&storage::VOLUME, storage::volume),
+        ("", "PersistentVolumeClaim") => (&storage::CLAIM, storage::claim),
+        ("", "ReplicationController") => (&replicas::REPLICA_SET, replicas::replica_set),
+        ("apps", "Deployment") => (&replicas::DEPLOYMENT, replicas::deployment),
+        ("apps", "ReplicaSet") => (&replicas::REPLICA_SET, replicas::replica_set),
+        ("apps", "StatefulSet") => (&replicas::STATEFUL_SET, replicas::stateful_set),
+        ("apps", "DaemonSet") => (&replicas::DAEMON_SET, replicas::daemon_set),
+        ("batch", "Job") => (&replicas::JOB, replicas::job),
+        ("batch", "CronJob") => (&replicas::CRON_JOB, replicas::cron_job),
+        ("coordination.k8s.io", "Lease") => (&cells::LEASE, cells::lease),
+        ("policy", "PodDisruptionBudget") => (&replicas::DISRUPTION_BUDGET, replicas::disruption_budget),
+        ("resource.k8s.io", "ResourceClaim") => (&storage::RESOURCE_CLAIM, storage::resource_claim),
+        ("resource.k8s.io", "ResourceSlice") => (&storage::RESOURCE_SLICE, storage::resource_slice),
+        ("scheduling.k8s.io", "PriorityClass") => (&cells::PRIORITY_CLASS, cells::priority_class),
+        ("scheduling.k8s.io", "PodGroup") => (&cells::POD_GROUP, cells::pod_group),
+        ("storage.k8s.io", "StorageClass") => (&storage::STORAGE_CLASS, storage::storage_class),
+        ("storage.k8s.io", "CSINode") => (&storage::CSI_NODE, storage::csi_node),
+        ("storage.k8s.io", "CSIDriver") => (&storage::CSI_DRIVER, storage::csi_driver),
+        ("storage.k8s.io", "CSIStorageCapacity") => (&storage::STORAGE_CAPACITY, storage::storage_capacity),
+        ("storage.k8s.io", "VolumeAttachment") => (&storage::ATTACHMENT, storage::attachment),
+        _ => (&columns::PLAIN, cells::plain),
+    };
+    Printer { columns, cells }
+}
+
 /// Column headers of a resource, as `columnDefinitions` has them.
 pub fn column_definitions(resource: &Resource) -> Value {
-    columns::of(resource).iter().map(columns::Column::to_json).collect()
+    printer(resource).columns.iter().map(Column::to_json).collect()
 }
 
 /// One row an object. Objects are in the requested version; `now` is what ages are counted from.
@@ -36,9 +83,10 @@ pub fn rows(
     include: IncludeObject,
     now: jiff::Timestamp,
 ) -> Vec<Value> {
+    let cells = printer(resource).cells;
     objects
         .iter()
-        .map(|object| json!({"cells": cells::of(resource, &Field::root(object), now), "object": carried(object, include)}))
+        .map(|object| json!({"cells": cells(&Field::root(object), now), "object": carried(object, include)}))
         .collect()
 }
 

@@ -2,13 +2,12 @@
 //! being well, if anything does.
 
 use super::age;
-use super::cells::{condition, holds, name, text_or};
+use super::cells::{NONE, condition, holds, name, text_or};
+use super::columns::{AGE, Column, NAME, text, wide};
 use crate::kinds::field::Field;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-
-const NONE: &str = "<none>";
 
 /// What the containers of a pod add up to.
 struct Summary {
@@ -18,6 +17,18 @@ struct Summary {
     restarts: i64,
     last_restart: Option<Timestamp>,
 }
+
+pub(super) static POD: [Column; 9] = [
+    NAME,
+    text("Ready", "Containers that are ready, of all that stay"),
+    text("Status", "The one word that says most about the pod"),
+    text("Restarts", "Restarts of all containers, and when the last one was"),
+    AGE,
+    wide("IP", "Address of the pod"),
+    wide("Node", "Node that the pod is bound to"),
+    wide("Nominated Node", "Node that is being made free for the pod"),
+    wide("Readiness Gates", "Readiness gates that are passed, of all"),
+];
 
 /// The cells of a pod.
 pub(super) fn cells(root: &Field<'_, '_>, now: Timestamp) -> Vec<Value> {

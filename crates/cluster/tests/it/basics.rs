@@ -231,7 +231,7 @@ async fn clients_discover_what_is_served() {
         assert_eq!(cluster.get(path).await.code, 200);
     }
     assert!(cluster.get("/openapi/v3").await.expect(200)["paths"].is_object());
-    for path in ["/apis/nope", "/api/v2", "/openapi/v3/nope", "/api/v1/secrets", "/nope"] {
+    for path in ["/apis/nope", "/api/v2", "/openapi/v3/nope", "/api/v1/nothings", "/nope"] {
         cluster.get(path).await.refusal(404, "NotFound");
     }
 }

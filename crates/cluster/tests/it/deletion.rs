@@ -167,7 +167,7 @@ async fn dependents_go_when_all_their_owners_are_gone() {
         })
     };
     let (a, b) = (owner("a").await, owner("b").await);
-    let foreign = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u"});
+    let foreign = json!({"apiVersion": "example.com/v1", "kind": "Nobody", "name": "r", "uid": "u"});
     for (name, owners) in
         [("one", json!([a])), ("both", json!([a, b])), ("foreign", json!([a, foreign])), ("none", json!([]))]
     {

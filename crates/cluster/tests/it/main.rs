@@ -11,5 +11,6 @@ mod cluster;
 mod deletion;
 mod harness;
 mod hostile;
+mod kinds;
 mod priority;
 mod watch;

@@ -1,12 +1,17 @@
 //! The one table of everything the API server serves. Routes, discovery, OpenAPI documents and tables are
 //! all generated from it; no kind has a handler of its own.
 
+mod table;
+
+pub use table::RESOURCES;
+
 /// A resource as users address it: `pods`, `podgroups.scheduling.k8s.io`.
 #[derive(Debug)]
 pub struct Resource {
     /// API group; empty for the core group.
     pub group: &'static str,
-    /// Served versions, most preferred first.
+    /// Served versions, most preferred first. One that names its group too, as in `events.k8s.io/v1`, serves
+    /// the same objects in another group.
     pub versions: &'static [&'static str],
     /// The version in which objects are stored; every other version is converted to and from it.
     pub hub: &'static str,
@@ -49,115 +54,36 @@ pub enum Subresource {
     Eviction,
     /// `GET pods/NAME/log`
     Log,
+    /// `GET`, `PUT` and `PATCH` of `deployments/NAME/scale`
+    Scale,
 }
 
-/// Everything that is served, in the order of discovery.
-pub static RESOURCES: &[Resource] = &[
-    Resource {
-        group: "",
-        versions: &["v1"],
-        hub: "v1",
-        kind: "Namespace",
-        plural: "namespaces",
-        singular: "namespace",
-        short_names: &["ns"],
-        categories: &[],
-        namespaced: false,
-        status: StatusRule::Separate,
-        subresources: &[],
-    },
-    Resource {
-        group: "",
-        versions: &["v1"],
-        hub: "v1",
-        kind: "Node",
-        plural: "nodes",
-        singular: "node",
-        short_names: &["no"],
-        categories: &[],
-        namespaced: false,
-        status: StatusRule::KeptOnCreate,
-        subresources: &[],
-    },
-    Resource {
-        group: "",
-        versions: &["v1"],
-        hub: "v1",
-        kind: "Pod",
-        plural: "pods",
-        singular: "pod",
-        short_names: &["po"],
-        categories: &["all"],
-        namespaced: true,
-        status: StatusRule::Separate,
-        subresources: &[Subresource::Binding, Subresource::Eviction, Subresource::Log],
-    },
-    Resource {
-        group: "",
-        versions: &["v1"],
-        hub: "v1",
-        kind: "Event",
-        plural: "events",
-        singular: "event",
-        short_names: &["ev"],
-        categories: &[],
-        namespaced: true,
-        status: StatusRule::None,
-        subresources: &[],
-    },
-    Resource {
-        group: "coordination.k8s.io",
-        versions: &["v1"],
-        hub: "v1",
-        kind: "Lease",
-        plural: "leases",
-        singular: "lease",
-        short_names: &[],
-        categories: &[],
-        namespaced: true,
-        status: StatusRule::None,
-        subresources: &[],
-    },
-    Resource {
-        group: "scheduling.k8s.io",
-        versions: &["v1"],
-        hub: "v1",
-        kind: "PriorityClass",
-        plural: "priorityclasses",
-        singular: "priorityclass",
-        short_names: &["pc"],
-        categories: &[],
-        namespaced: false,
-        status: StatusRule::None,
-        subresources: &[],
-    },
-    Resource {
-        group: "scheduling.k8s.io",
-        versions: &["v1beta1", "v1alpha2"],
-        hub: "v1beta1",
-        kind: "Workload",
-        plural: "workloads",
-        singular: "workload",
-        short_names: &[],
-        categories: &[],
-        namespaced: true,
-        status: StatusRule::None,
-        subresources: &[],
-    },
-    Resource {
-        group: "scheduling.k8s.io",
-        versions: &["v1beta1", "v1alpha2"],
-        hub: "v1beta1",
-        kind: "PodGroup",
-        plural: "podgroups",
-        singular: "podgroup",
-        short_names: &[],
-        categories: &[],
-        namespaced: true,
-        status: StatusRule::Separate,
-        subresources: &[],
-    },
-];
+impl Resource {
+    /// Every group and version under which the resource is served, with the version as the table spells it.
+    pub fn places(&self) -> impl Iterator<Item = Place> + use<> {
+        let group = self.group;
+        self.versions.iter().map(move |spelled| match spelled.split_once('/') {
+            Some((group, version)) => Place { group, version, spelled },
+            None => Place { group, version: spelled, spelled },
+        })
+    }
+
+    /// The version under this group and version as the table spells it, if it is served.
+    pub fn served_as(&self, group: &str, version: &str) -> Option<&'static str> {
+        self.places().find(|p| p.group == group && p.version == version).map(|p| p.spelled)
+    }
+}
+
+/// Where a resource is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// API group; empty for the core group.
+    pub group: &'static str,
+    /// Version, as in paths.
+    pub version: &'static str,
+    /// The version as the table spells it, which may name the group too.
+    pub spelled: &'static str,
+}
 
 /// Position of a resource in [`RESOURCES`]: a cheap, ordered, copyable key for tables and indices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -172,14 +98,17 @@ impl ResourceId {
     /// The resource that is served under this group, version and plural name.
     pub fn find(group: &str, version: &str, plural: &str) -> Option<Self> {
         Self::all().find(|id| {
-            let r = id.resource();
-            r.group == group && r.plural == plural && r.versions.contains(&version)
+            let resource = id.resource();
+            resource.plural == plural && resource.served_as(group, version).is_some()
         })
     }
 
     /// The resource of a kind as owner references name it; any served version of the group will do.
     pub fn of_kind(group: &str, kind: &str) -> Option<Self> {
-        Self::all().find(|id| id.resource().group == group && id.resource().kind == kind)
+        Self::all().find(|id| {
+            let resource = id.resource();
+            resource.kind == kind && resource.places().any(|place| place.group == group)
+        })
     }
 
     /// The entry of the table.
@@ -196,12 +125,12 @@ impl ResourceId {
 
 /// The resource with this group and plural name, if it is served in this version.
 pub fn find(group: &str, version: &str, plural: &str) -> Option<&'static Resource> {
-    RESOURCES.iter().find(|r| r.group == group && r.plural == plural && r.versions.contains(&version))
+    RESOURCES.iter().find(|r| r.plural == plural && r.served_as(group, version).is_some())
 }
 
-/// `v1` or `group/v1`, as `apiVersion` spells it.
+/// `v1` or `group/v1`, as `apiVersion` spells it. A version that names its group already stays as it is.
 pub fn api_version(group: &str, version: &str) -> String {
-    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+    if group.is_empty() || version.contains('/') { version.to_owned() } else { format!("{group}/{version}") }
 }
 
 #[cfg(test)]
@@ -220,5 +149,29 @@ mod tests {
         assert_eq!(find("scheduling.k8s.io", "v1alpha2", "podgroups").map(|r| r.kind), Some("PodGroup"));
         assert!(find("scheduling.k8s.io", "v1", "podgroups").is_none());
         assert!(find("", "v1", "podgroups").is_none());
+    }
+
+    #[test]
+    fn events_are_one_resource_in_two_groups() {
+        let old = ResourceId::find("", "v1", "events").unwrap();
+        assert_eq!(ResourceId::find("events.k8s.io", "v1", "events"), Some(old));
+        assert_eq!(ResourceId::of_kind("events.k8s.io", "Event"), Some(old));
+        let spelled = old.resource().served_as("events.k8s.io", "v1").unwrap();
+        assert_eq!(api_version(old.resource().group, spelled), "events.k8s.io/v1");
+        assert!(ResourceId::find("events.k8s.io", "v1", "pods").is_none());
+    }
+
+    #[test]
+    fn kinds_are_unique_and_so_are_names_within_a_group() {
+        let mut kinds = std::collections::BTreeSet::new();
+        let mut names = std::collections::BTreeSet::new();
+        for resource in RESOURCES {
+            assert!(kinds.insert(resource.kind), "two resources of kind {}", resource.kind);
+            let all =
+                [resource.plural, resource.singular].into_iter().chain(resource.short_names.iter().copied());
+            for name in all {
+                assert!(names.insert((resource.group, name)), "{name} is taken");
+            }
+        }
     }
 }

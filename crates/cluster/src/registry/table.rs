@@ -1,0 +1,127 @@
+//! The rows of the registry, written as compactly as they can be read.
+
+use super::{Resource, StatusRule, Subresource};
+
+const CORE: &str = "";
+const APPS: &str = "apps";
+const BATCH: &str = "batch";
+const COORDINATION: &str = "coordination.k8s.io";
+const POLICY: &str = "policy";
+const RESOURCE: &str = "resource.k8s.io";
+const SCHEDULING: &str = "scheduling.k8s.io";
+const STORAGE: &str = "storage.k8s.io";
+
+/// Everything that is served, in the order of discovery.
+pub static RESOURCES: &[Resource] = &[
+    cluster(CORE, "Namespace", "namespaces", "namespace").short(&["ns"]).status(),
+    cluster(CORE, "Node", "nodes", "node").short(&["no"]).status_kept_on_create(),
+    namespaced(CORE, "Pod", "pods", "pod").short(&["po"]).in_all().status().subresources(&[
+        Subresource::Binding,
+        Subresource::Eviction,
+        Subresource::Log,
+    ]),
+    namespaced(CORE, "Event", "events", "event").short(&["ev"]).versions(&["v1", "events.k8s.io/v1"]),
+    namespaced(CORE, "ConfigMap", "configmaps", "configmap").short(&["cm"]),
+    namespaced(CORE, "Secret", "secrets", "secret"),
+    namespaced(CORE, "Service", "services", "service").short(&["svc"]).in_all().status(),
+    namespaced(CORE, "ServiceAccount", "serviceaccounts", "serviceaccount").short(&["sa"]),
+    cluster(CORE, "PersistentVolume", "persistentvolumes", "persistentvolume").short(&["pv"]).status(),
+    namespaced(CORE, "PersistentVolumeClaim", "persistentvolumeclaims", "persistentvolumeclaim")
+        .short(&["pvc"])
+        .status(),
+    namespaced(CORE, "ReplicationController", "replicationcontrollers", "replicationcontroller")
+        .short(&["rc"])
+        .in_all()
+        .scaled(),
+    namespaced(APPS, "Deployment", "deployments", "deployment").short(&["deploy"]).in_all().scaled(),
+    namespaced(APPS, "ReplicaSet", "replicasets", "replicaset").short(&["rs"]).in_all().scaled(),
+    namespaced(APPS, "StatefulSet", "statefulsets", "statefulset").short(&["sts"]).in_all().scaled(),
+    namespaced(APPS, "DaemonSet", "daemonsets", "daemonset").short(&["ds"]).in_all().status(),
+    namespaced(BATCH, "Job", "jobs", "job").in_all().status(),
+    namespaced(BATCH, "CronJob", "cronjobs", "cronjob").short(&["cj"]).in_all().status(),
+    namespaced(COORDINATION, "Lease", "leases", "lease"),
+    namespaced(POLICY, "PodDisruptionBudget", "poddisruptionbudgets", "poddisruptionbudget")
+        .short(&["pdb"])
+        .status(),
+    namespaced(RESOURCE, "ResourceClaim", "resourceclaims", "resourceclaim").status(),
+    namespaced(RESOURCE, "ResourceClaimTemplate", "resourceclaimtemplates", "resourceclaimtemplate"),
+    cluster(RESOURCE, "DeviceClass", "deviceclasses", "deviceclass"),
+    cluster(RESOURCE, "ResourceSlice", "resourceslices", "resourceslice"),
+    cluster(SCHEDULING, "PriorityClass", "priorityclasses", "priorityclass").short(&["pc"]),
+    namespaced(SCHEDULING, "Workload", "workloads", "workload").versions(&["v1beta1", "v1alpha2"]),
+    namespaced(SCHEDULING, "PodGroup", "podgroups", "podgroup").versions(&["v1beta1", "v1alpha2"]).status(),
+    cluster(STORAGE, "StorageClass", "storageclasses", "storageclass").short(&["sc"]),
+    cluster(STORAGE, "CSINode", "csinodes", "csinode"),
+    cluster(STORAGE, "CSIDriver", "csidrivers", "csidriver"),
+    namespaced(STORAGE, "CSIStorageCapacity", "csistoragecapacities", "csistoragecapacity"),
+    cluster(STORAGE, "VolumeAttachment", "volumeattachments", "volumeattachment").status(),
+];
+
+/// A cluster-wide resource, served as `v1`, without status.
+const fn cluster(
+    group: &'static str,
+    kind: &'static str,
+    plural: &'static str,
+    singular: &'static str,
+) -> Resource {
+    Resource {
+        group,
+        versions: &["v1"],
+        hub: "v1",
+        kind,
+        plural,
+        singular,
+        short_names: &[],
+        categories: &[],
+        namespaced: false,
+        status: StatusRule::None,
+        subresources: &[],
+    }
+}
+
+/// As `cluster`, with objects in namespaces.
+const fn namespaced(
+    group: &'static str,
+    kind: &'static str,
+    plural: &'static str,
+    singular: &'static str,
+) -> Resource {
+    Resource { namespaced: true, ..cluster(group, kind, plural, singular) }
+}
+
+impl Resource {
+    /// Other versions than `v1`; the first one is the hub.
+    const fn versions(self, versions: &'static [&'static str]) -> Self {
+        let hub = match versions {
+            [first, ..] => first,
+            [] => self.hub,
+        };
+        Self { versions, hub, ..self }
+    }
+
+    const fn short(self, short_names: &'static [&'static str]) -> Self {
+        Self { short_names, ..self }
+    }
+
+    /// Shown by `kubectl get all`.
+    const fn in_all(self) -> Self {
+        Self { categories: &["all"], ..self }
+    }
+
+    const fn status(self) -> Self {
+        Self { status: StatusRule::Separate, ..self }
+    }
+
+    const fn status_kept_on_create(self) -> Self {
+        Self { status: StatusRule::KeptOnCreate, ..self }
+    }
+
+    const fn subresources(self, subresources: &'static [Subresource]) -> Self {
+        Self { subresources, ..self }
+    }
+
+    /// With a status, and with a number of replicas that can be read and written on its own.
+    const fn scaled(self) -> Self {
+        Self { subresources: &[Subresource::Scale], ..self.status() }
+    }
+}
