@@ -65,6 +65,15 @@ impl Curve {
         Ok(Self { points: points.iter().map(scaled).collect() })
     }
 
+    /// The points that it was made of.
+    pub fn points(&self) -> impl Iterator<Item = (u32, u32)> {
+        let plain = |&(used, score): &(i64, i64)| {
+            // Both came from numbers of this size.
+            (u32::try_from(used).unwrap_or(0), u32::try_from(score * 10 / SCORE_MAX).unwrap_or(0))
+        };
+        self.points.iter().map(plain)
+    }
+
     fn at(&self, used: i64) -> i64 {
         let next = self.points.iter().position(|&(point, _)| used <= point);
         match next {

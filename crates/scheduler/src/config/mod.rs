@@ -1,0 +1,185 @@
+//! What can be chosen: settings of the scheduler itself ([`Config`]) and of the process around it ([`Settings`]).
+//!
+//! * `file`: the configuration file, read, checked and written;
+//! * `scoring`: how nodes are compared, as the file says it;
+//! * `duration`: times as people write them.
+
+mod duration;
+mod file;
+mod scoring;
+mod settings;
+
+pub use file::{API_VERSION, FileError, KIND, parse, read, render};
+pub use settings::{HttpSettings, LeaseSettings, Settings};
+
+use std::time::Duration;
+use tutti_engine::Profile;
+use tutti_model::Text;
+
+/// Settings of the scheduler.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Names under which pods ask for this scheduler.
+    pub scheduler_names: Vec<String>,
+    /// How nodes are compared for pods on their own.
+    pub profile: Profile,
+    /// How many branches one exact search may look at.
+    pub search_branches_max: u32,
+    /// Bindings under way at once.
+    pub bind_concurrency: usize,
+    /// How long one request may take. A binding that takes longer has an unknown outcome.
+    pub request_timeout: Duration,
+    /// After this time a binding without an answer counts as not written if the pod is seen unbound. It must be
+    /// longer than the API server works on a request (60 s unless told otherwise).
+    pub outcome_settles_after: Duration,
+    /// Events written per second.
+    pub events_per_second: u32,
+    /// Conditions of pods written per second.
+    pub pod_conditions_per_second: u32,
+    /// How long bindings under way may take to finish at the end.
+    pub shutdown_grace: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let engine = tutti_engine::Config::default();
+        Self {
+            scheduler_names: vec!["tutti".to_owned()],
+            profile: engine.profile,
+            search_branches_max: engine.branches_max,
+            bind_concurrency: 100,
+            request_timeout: Duration::from_secs(10),
+            outcome_settles_after: Duration::from_secs(90),
+            events_per_second: 100,
+            pod_conditions_per_second: 100,
+            shutdown_grace: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Why a setting cannot be used. The field is named as in the configuration file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {message}")]
+pub struct ConfigError {
+    /// The setting.
+    pub field: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl ConfigError {
+    fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { field: field.into(), message: message.into() }
+    }
+}
+
+/// Bounds of the settings that are numbers.
+const CONCURRENCY_MAX: usize = 10_000;
+const PER_SECOND_MAX: u32 = 100_000;
+const BRANCHES_MAX: u32 = 100_000_000;
+const DURATION_MAX: Duration = Duration::from_secs(3600);
+const NAMES_MAX: usize = 64;
+
+impl Config {
+    /// Refuses settings that cannot work.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let wrong = |field: &str, message: String| Err(ConfigError::new(field, message));
+        check_names(&self.scheduler_names)?;
+        if !(1..=CONCURRENCY_MAX).contains(&self.bind_concurrency) {
+            return wrong("limits.bindConcurrency", format!("want 1 to {CONCURRENCY_MAX}"));
+        }
+        if !(1..=BRANCHES_MAX).contains(&self.search_branches_max) {
+            return wrong("limits.searchBranches", format!("want 1 to {BRANCHES_MAX}"));
+        }
+        for (field, value) in [
+            ("limits.eventsPerSecond", self.events_per_second),
+            ("limits.podConditionsPerSecond", self.pod_conditions_per_second),
+        ] {
+            if !(1..=PER_SECOND_MAX).contains(&value) {
+                return wrong(field, format!("want 1 to {PER_SECOND_MAX}"));
+            }
+        }
+        for (field, value) in [
+            ("timeouts.request", self.request_timeout),
+            ("timeouts.outcomeSettles", self.outcome_settles_after),
+            ("timeouts.shutdownGrace", self.shutdown_grace),
+        ] {
+            check_duration(field, value)?;
+        }
+        scoring::check(&self.profile)
+    }
+
+    pub(crate) fn serves(&self, scheduler_name: &str) -> bool {
+        self.scheduler_names.iter().any(|name| name == scheduler_name)
+    }
+
+    pub(crate) fn engine(&self) -> tutti_engine::Config {
+        tutti_engine::Config {
+            scheduler_names: self.scheduler_names.iter().map(|name| Text::from(name.as_str())).collect(),
+            branches_max: self.search_branches_max,
+            profile: self.profile.clone(),
+        }
+    }
+}
+
+fn check_names(names: &[String]) -> Result<(), ConfigError> {
+    const FIELD: &str = "profiles[0].schedulerNames";
+    if names.is_empty() || names.len() > NAMES_MAX {
+        return Err(ConfigError::new(FIELD, format!("want 1 to {NAMES_MAX} names")));
+    }
+    for (index, name) in names.iter().enumerate() {
+        let field = format!("{FIELD}[{index}]");
+        if !is_scheduler_name(name) {
+            let message = format!("{name:?} is no name: want up to 253 of a-z, 0-9, '-' and '.'");
+            return Err(ConfigError::new(field, message));
+        }
+        if names.iter().take(index).any(|earlier| earlier == name) {
+            return Err(ConfigError::new(field, format!("{name:?} is there twice")));
+        }
+    }
+    Ok(())
+}
+
+fn check_duration(field: &str, value: Duration) -> Result<(), ConfigError> {
+    if value.is_zero() || value > DURATION_MAX {
+        let message = format!("want more than 0s and at most {}", duration::render(DURATION_MAX));
+        return Err(ConfigError::new(field, message));
+    }
+    Ok(())
+}
+
+fn is_scheduler_name(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= 253
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_setting_is_refused_by_name() {
+        assert_eq!(Config::default().validate(), Ok(()));
+        let names = |names: &[&str]| Config {
+            scheduler_names: names.iter().map(ToString::to_string).collect(),
+            ..Config::default()
+        };
+        for (config, error) in [
+            (names(&[]), "profiles[0].schedulerNames: want 1 to 64 names"),
+            (names(&["a", "a"]), "profiles[0].schedulerNames[1]: \"a\" is there twice"),
+            (
+                names(&["A b"]),
+                "profiles[0].schedulerNames[0]: \"A b\" is no name: want up to 253 of a-z, 0-9, '-' and '.'",
+            ),
+            (Config { bind_concurrency: 0, ..Config::default() }, "limits.bindConcurrency: want 1 to 10000"),
+            (Config { events_per_second: 0, ..Config::default() }, "limits.eventsPerSecond: want 1 to 100000"),
+            (
+                Config { request_timeout: Duration::ZERO, ..Config::default() },
+                "timeouts.request: want more than 0s and at most 1h",
+            ),
+        ] {
+            assert_eq!(config.validate().expect_err("must be refused").to_string(), error);
+        }
+    }
+}
