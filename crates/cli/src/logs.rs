@@ -9,8 +9,9 @@ use tracing_subscriber::EnvFilter;
 #[command(next_help_heading = "Logs")]
 pub(crate) struct LogArgs {
     /// What to log: off, error, warn, info, debug, trace, or a filter such as `warn,tutti_cluster=debug`.
-    #[arg(long, global = true, value_name = "LEVEL", default_value = "warn", value_parser = filter)]
-    log_level: String,
+    /// Default: info for `tutti scheduler`, warn for everything else.
+    #[arg(long, global = true, value_name = "LEVEL", value_parser = filter)]
+    log_level: Option<String>,
     /// Log more: -v is info, -vv is debug, -vvv is trace. Overrides --log-level.
     #[arg(short, long, global = true, action = ArgAction::Count)]
     verbose: u8,
@@ -26,9 +27,9 @@ enum Format {
 }
 
 impl LogArgs {
-    fn filter(&self) -> &str {
+    fn filter<'a>(&'a self, default_level: &'a str) -> &'a str {
         match self.verbose {
-            0 => &self.log_level,
+            0 => self.log_level.as_deref().unwrap_or(default_level),
             // Clients log every request at these levels; that would hide everything else.
             1 => "info",
             2 => "debug,h2=info,hyper_util=info,rustls=info,tower=info",
@@ -54,9 +55,9 @@ fn filter(text: &str) -> Result<String, String> {
 }
 
 /// Starts logging. Called once; a second call changes nothing.
-pub(crate) fn init(args: &LogArgs) {
+pub(crate) fn init(args: &LogArgs, default_level: &str) {
     // The filter was checked when arguments were parsed; falling back is for the compiler.
-    let filter = EnvFilter::try_new(args.filter()).unwrap_or_else(|_| EnvFilter::new("warn"));
+    let filter = EnvFilter::try_new(args.filter(default_level)).unwrap_or_else(|_| EnvFilter::new("warn"));
     let logs = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

@@ -2,6 +2,7 @@
 
 mod console;
 mod demo;
+mod embedded_scheduler;
 mod kubeconfig_path;
 mod logs;
 mod nodes;
@@ -27,15 +28,19 @@ struct Cli {
 enum Command {
     Up(up::UpArgs),
     Nodes(nodes::NodesArgs),
+    Scheduler(scheduler::SchedulerArgs),
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let cli = Cli::parse();
-    logs::init(&cli.logs);
+    // Whoever runs a scheduler wants to know what it does; a cluster to try talks on the console.
+    let default_level = if matches!(cli.command, Command::Scheduler(_)) { "info" } else { "warn" };
+    logs::init(&cli.logs, default_level);
     let result = match cli.command {
         Command::Up(args) => up::run(args).await,
         Command::Nodes(args) => nodes::run(args).await,
+        Command::Scheduler(args) => scheduler::run(args).await,
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -79,6 +84,20 @@ mod tests {
         };
         assert!(with("--nodes", "0") && with("--heartbeat-seconds", "1"));
         assert!(!with("--nodes", "20001") && !with("--heartbeat-seconds", "0"));
+    }
+
+    #[test]
+    fn replicas_elect_a_leader_unless_told_otherwise() {
+        for good in [&["--leader-elect"][..], &["--leader-elect=false"], &["--http-address", "off"], &[]] {
+            let arguments = [&["tutti", "scheduler"], good].concat();
+            assert!(Cli::try_parse_from(&arguments).is_ok(), "{arguments:?}");
+        }
+        for wrong in
+            [&["--leader-elect=maybe"][..], &["--http-address", "here"], &["--leader-elect", "false"]]
+        {
+            let arguments = [&["tutti", "scheduler"], wrong].concat();
+            assert!(Cli::try_parse_from(&arguments).is_err(), "{arguments:?}");
+        }
     }
 
     #[test]

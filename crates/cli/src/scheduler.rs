@@ -1,63 +1,157 @@
-//! The scheduler beside an embedded cluster. It is the same as for a real one, and talks to the API server over
-//! the network like there.
+//! `tutti scheduler`: the scheduler of a cluster that somebody else runs.
 
-use anyhow::{Context as _, anyhow};
-use kube::Client;
-use std::time::Duration;
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
-use tutti_scheduler::{Config, Error};
+use crate::console::{Console, Style};
+use crate::signals;
+use anyhow::Context as _;
+use clap::Args;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use tokio::sync::watch;
+use tutti_scheduler::config::{self, LeaseSettings};
+use tutti_scheduler::{ConfigError, Settings};
 
-/// The scheduler names that pods can ask for: its own, and the one that pods have by default.
-pub(crate) const NAMES: [&str; 2] = ["tutti", "default-scheduler"];
-
-/// How long bindings under way may take to finish when the cluster is about to vanish anyway.
-const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
-/// A scheduler that does not end by then is left behind.
-const SHUTDOWN_MAX: Duration = Duration::from_secs(4);
-
-/// A scheduler that runs.
-pub(crate) struct Scheduler {
-    task: JoinHandle<Result<(), Error>>,
-    stop: oneshot::Sender<()>,
+/// Schedule the pods and pod groups of a cluster.
+///
+/// Pods ask for it by `spec.schedulerName`; it leaves all others alone, so that it can run beside kube-scheduler. With
+/// `--scheduler-name default-scheduler` it runs instead of it. Several replicas elect a leader.
+///
+/// The cluster is the one of --kubeconfig; without it, the one that this is a pod of; else the one of $KUBECONFIG or
+/// ~/.kube/config.
+///
+/// Options win over the configuration file. The file is read again when it changes: profiles, limits, timeouts and
+/// gangs take effect within seconds, `leaderElection` and `http` need a restart.
+#[derive(Debug, Args)]
+pub(crate) struct SchedulerArgs {
+    /// Kubeconfig of the cluster.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Configuration file. `--print-config` shows what can be in it.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Name under which pods ask for this scheduler; may be repeated. Default: `tutti`.
+    #[arg(long = "scheduler-name", value_name = "NAME")]
+    scheduler_names: Vec<String>,
+    /// Whether replicas elect a leader. Without, there must never be two of them. Default: true.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    leader_elect: Option<bool>,
+    /// Address for health and metrics, as IP:PORT; `off` serves nothing. Default: 127.0.0.1:10270.
+    #[arg(long, value_name = "ADDRESS", value_parser = http_address)]
+    http_address: Option<HttpAddress>,
+    /// Print the configuration with all defaults and options applied, as a file, and end.
+    #[arg(long)]
+    print_config: bool,
 }
 
-impl Scheduler {
-    /// Starts it.
-    pub(crate) fn start(client: Client) -> Self {
-        let config = Config {
-            scheduler_names: NAMES.map(str::to_owned).to_vec(),
-            shutdown_grace: SHUTDOWN_GRACE,
-            ..Config::default()
+/// `off` or an address. (An `Option` in an `Option` would say the same to nobody.)
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct HttpAddress(Option<SocketAddr>);
+
+fn http_address(text: &str) -> Result<HttpAddress, String> {
+    if text == "off" {
+        return Ok(HttpAddress(None));
+    }
+    let wrong = |_| format!("{text:?} is neither IP:PORT nor off");
+    text.parse().map(|address| HttpAddress(Some(address))).map_err(wrong)
+}
+
+/// What options say on top of the configuration file.
+#[derive(Debug, Clone)]
+struct Overrides {
+    scheduler_names: Vec<String>,
+    leader_elect: Option<bool>,
+    http_address: Option<HttpAddress>,
+}
+
+impl Overrides {
+    fn apply(&self, mut settings: Settings) -> Result<Settings, ConfigError> {
+        if !self.scheduler_names.is_empty() {
+            settings.config.scheduler_names.clone_from(&self.scheduler_names);
+        }
+        match self.leader_elect {
+            Some(true) => {
+                settings.lease.get_or_insert_with(LeaseSettings::default);
+            }
+            Some(false) => settings.lease = None,
+            None => {}
+        }
+        if let Some(HttpAddress(address)) = self.http_address {
+            settings.http.address = address;
+        }
+        settings.validate()?;
+        Ok(settings)
+    }
+}
+
+/// Runs until Ctrl-C or SIGTERM.
+pub(crate) async fn run(args: SchedulerArgs) -> anyhow::Result<()> {
+    let overrides = Overrides {
+        scheduler_names: args.scheduler_names,
+        leader_elect: args.leader_elect,
+        http_address: args.http_address,
+    };
+    let settings = settings(args.config, overrides)?;
+    if args.print_config {
+        let text = config::render(&settings.borrow())?;
+        Console::new().line(text.trim_end());
+        return Ok(());
+    }
+    let connection = tutti_k8s::connect::connect(args.kubeconfig.as_deref()).await?;
+    say_what_runs(&settings.borrow(), &connection.url);
+    let end = async {
+        if let Err(error) = signals::end_asked().await {
+            tracing::error!(%error, "cannot wait for Ctrl-C");
+        }
+    };
+    tutti_scheduler::serve(connection.client, settings, end).await?;
+    Ok(())
+}
+
+fn say_what_runs(settings: &Settings, server: &str) {
+    let console = Console::new();
+    let name = console.paint(Style::Strong, "tutti");
+    console.line(&format!("{name} {} schedules in {server}", env!("CARGO_PKG_VERSION")));
+    console.line(&format!("  for         {}", settings.config.scheduler_names.join(", ")));
+    let lease = settings.lease.as_ref().map_or("no: this must be the only one", |lease| &lease.name);
+    console.line(&format!("  election    {lease}"));
+    if let Some(address) = settings.http.address {
+        console.line(&format!("  health      http://{address}/readyz, /livez, /metrics"));
+    }
+    console.line(&console.paint(Style::Faint, "Ctrl-C ends it."));
+}
+
+/// The settings now, and whenever the file changes.
+fn settings(file: Option<PathBuf>, overrides: Overrides) -> anyhow::Result<watch::Receiver<Settings>> {
+    let Some(file) = file else {
+        let settings = overrides.apply(Settings::of_a_cluster())?;
+        return Ok(watch::channel(settings).1);
+    };
+    let adjust = Box::new(move |settings| overrides.apply(settings));
+    tutti_scheduler::follow(file, adjust).context("the configuration cannot be used")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_win_over_the_file() {
+        let overrides = Overrides {
+            scheduler_names: vec!["default-scheduler".to_owned()],
+            leader_elect: Some(false),
+            http_address: Some(HttpAddress(None)),
         };
-        let (stop, stopped) = oneshot::channel();
-        let shutdown = async move {
-            // An error means that whoever could ask for the end is gone, which is the end too.
-            let _ = stopped.await;
-        };
-        Self { task: tokio::spawn(tutti_scheduler::run(client, config, shutdown)), stop }
+        let settings = overrides.apply(Settings::of_a_cluster()).unwrap();
+        assert_eq!(settings.config.scheduler_names, ["default-scheduler"]);
+        assert_eq!((settings.lease, settings.http.address), (None, None));
+
+        let none = Overrides { scheduler_names: Vec::new(), leader_elect: None, http_address: None };
+        assert_eq!(none.apply(Settings::of_a_cluster()).unwrap(), Settings::of_a_cluster());
     }
 
-    /// Completes only if it ends although nobody asked it to, and says why.
-    pub(crate) async fn failed(&mut self) -> anyhow::Error {
-        match (&mut self.task).await {
-            Ok(Ok(())) => anyhow!("the scheduler ended unasked"),
-            Ok(Err(error)) => anyhow::Error::new(error).context("the scheduler failed"),
-            Err(error) => anyhow::Error::new(error).context("the scheduler crashed"),
-        }
-    }
-
-    /// Ends it.
-    pub(crate) async fn stop(self) -> anyhow::Result<()> {
-        // It may have ended by itself, and then there is nobody to tell.
-        let _ = self.stop.send(());
-        if self.task.is_finished() {
-            return Ok(());
-        }
-        tokio::time::timeout(SHUTDOWN_MAX, self.task)
-            .await
-            .context("the scheduler did not end in time")?
-            .context("the scheduler crashed")?
-            .context("the scheduler failed at its end")
+    #[test]
+    fn an_address_is_an_address_or_off() {
+        assert_eq!(http_address("off"), Ok(HttpAddress(None)));
+        assert!(http_address("127.0.0.1:0").is_ok());
+        assert!(http_address("localhost").unwrap_err().contains("neither IP:PORT nor off"));
     }
 }

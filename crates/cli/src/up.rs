@@ -1,7 +1,7 @@
 //! `tutti up`: an embedded cluster with simulated nodes and the scheduler, until somebody ends it.
 
 use crate::console::{Console, Style, count, shell_word};
-use crate::scheduler::{self, Scheduler};
+use crate::embedded_scheduler::{self, Scheduler};
 use crate::{demo, kubeconfig_path, signals};
 use anyhow::Context as _;
 use clap::Args;
@@ -118,7 +118,7 @@ impl Up {
         let scheduler = if self.args.no_scheduler {
             "none (--no-scheduler)".to_owned()
         } else {
-            format!("serves the names {}", scheduler::NAMES.join(" and "))
+            format!("serves the names {}", embedded_scheduler::NAMES.join(" and "))
         };
         self.console.line(&format!("  scheduler   {scheduler}"));
     }

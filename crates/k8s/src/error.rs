@@ -16,14 +16,21 @@ pub enum ObjectKind {
     Namespace,
 }
 
-impl fmt::Display for ObjectKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl ObjectKind {
+    /// As people call it.
+    pub fn as_str(self) -> &'static str {
+        match self {
             Self::Pod => "pod",
             Self::Node => "node",
             Self::PodGroup => "pod group",
             Self::Namespace => "namespace",
-        })
+        }
+    }
+}
+
+impl fmt::Display for ObjectKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 

@@ -6,10 +6,11 @@
 //!
 //! *Out*: [`request`] builds the bodies that a scheduler sends.
 //!
-//! *Which API*: [`Capabilities::discover`] asks the cluster what it serves.
+//! *Which cluster, which API*: [`connect`] makes a client, [`Capabilities::discover`] asks what the cluster serves.
 
 mod claims;
 pub mod condition;
+pub mod connect;
 pub mod discovery;
 pub mod error;
 pub mod group;

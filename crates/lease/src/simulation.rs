@@ -89,7 +89,8 @@ impl Player {
     }
 
     fn clock(&self, truth: Duration) -> Duration {
-        let scaled = u64::try_from(truth.as_millis()).unwrap() * u64::try_from(1000 + self.skew).unwrap() / 1000;
+        let scaled =
+            u64::try_from(truth.as_millis()).unwrap() * u64::try_from(1000 + self.skew).unwrap() / 1000;
         self.offset + ms(scaled)
     }
 
@@ -131,7 +132,15 @@ struct World {
 impl World {
     fn new(seed: u64, players: Vec<Player>) -> Self {
         let random = Random(seed);
-        Self { server: Server::default(), players, random, truth: ms(0), latency_max: 50, loss_percent: 0, away: false }
+        Self {
+            server: Server::default(),
+            players,
+            random,
+            truth: ms(0),
+            latency_max: 50,
+            loss_percent: 0,
+            away: false,
+        }
     }
 
     /// Lets time pass in steps of 10 ms and checks after each that at most one acts.

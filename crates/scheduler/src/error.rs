@@ -12,6 +12,15 @@ pub enum Error {
     /// The cluster could not be asked what it serves.
     #[error("the cluster does not say which APIs it serves: {0}")]
     Discovery(#[source] Box<kube::Error>),
+    /// Health and metrics cannot be served.
+    #[error("cannot serve health and metrics at {address}: {source}")]
+    Http {
+        /// Where.
+        address: std::net::SocketAddr,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
     /// A task of the scheduler ended that must not.
     #[error("{what} ended unexpectedly")]
     TaskEnded {

@@ -1,13 +1,13 @@
 //! The live loop around the engine: watch, decide, bind, explain.
 //!
-//! [`Core`] is the scheduler without IO; [`run`] is the thin shell that connects it to a cluster.
+//! [`Core`] is the scheduler without IO; [`serve`] is the thin shell that connects it to a cluster.
 
 pub mod config;
 pub mod core;
 pub mod error;
 mod shell;
 
-pub use crate::config::{Config, ConfigError};
+pub use crate::config::{Config, ConfigError, Settings};
 pub use crate::core::Core;
 pub use crate::error::Error;
-pub use crate::shell::{run, run_with};
+pub use crate::shell::{Adjust, follow, run, run_with, serve};

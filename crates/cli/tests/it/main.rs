@@ -7,5 +7,6 @@ mod demo;
 mod gangs;
 mod kubectl;
 mod process;
+mod scheduler;
 mod tidy;
 mod up;

@@ -48,9 +48,14 @@ mod tests {
 
     #[test]
     fn times_are_read_and_written_as_people_do() {
-        for (text, ms) in
-            [("15s", 15_000), ("1m30s", 90_000), ("500ms", 500), ("1h", 3_600_000), ("0s", 0), ("1s1ms", 1001)]
-        {
+        for (text, ms) in [
+            ("15s", 15_000),
+            ("1m30s", 90_000),
+            ("500ms", 500),
+            ("1h", 3_600_000),
+            ("0s", 0),
+            ("1s1ms", 1001),
+        ] {
             assert_eq!(parse(text), Ok(Duration::from_millis(ms)));
             assert_eq!(render(Duration::from_millis(ms)), text);
         }
@@ -59,7 +64,9 @@ mod tests {
 
     #[test]
     fn what_is_no_time_is_refused() {
-        for text in ["", "15", "s", "1s1m", "1s1s", "-1s", "1.5s", "1d", "99999999999999999999s", "1h 2m", "é"] {
+        for text in
+            ["", "15", "s", "1s1m", "1s1s", "-1s", "1.5s", "1d", "99999999999999999999s", "1h 2m", "é"]
+        {
             assert!(parse(text).is_err(), "{text:?}");
         }
     }

@@ -43,7 +43,8 @@ pub fn read(path: &Path) -> Result<Settings, FileError> {
     let io = |source| FileError::Io { path: path.to_owned(), source };
     let length = std::fs::metadata(path).map_err(io)?.len();
     if length > FILE_BYTES_MAX {
-        let source = ConfigError::new("(the file)", format!("has {length} bytes; want at most {FILE_BYTES_MAX}"));
+        let source =
+            ConfigError::new("(the file)", format!("has {length} bytes; want at most {FILE_BYTES_MAX}"));
         return Err(FileError::Content { path: path.to_owned(), source });
     }
     let text = std::fs::read_to_string(path).map_err(io)?;
@@ -310,7 +311,8 @@ http: {{address: '0.0.0.0:9', debugFromAnywhere: true}}
         assert_eq!(lease.timing.retry_period, Duration::from_millis(300));
         assert_eq!(parse(&render(&settings).unwrap()), Ok(settings));
 
-        let alone = parse(&format!("{HEADER}leaderElection: {{enabled: false}}\nhttp: {{address: ''}}\n")).unwrap();
+        let alone =
+            parse(&format!("{HEADER}leaderElection: {{enabled: false}}\nhttp: {{address: ''}}\n")).unwrap();
         assert_eq!((alone.lease.as_ref(), alone.http.address), (None, None));
         assert_eq!(parse(&render(&alone).unwrap()), Ok(alone));
     }
@@ -319,7 +321,7 @@ http: {{address: '0.0.0.0:9', debugFromAnywhere: true}}
     fn a_wrong_file_is_refused_by_field() {
         let scoring = |text: &str| format!("profiles: [{{scoring: {{{text}}}}}]");
         for (body, error) in [
-            ("limits: {bindConcurency: 3}".to_owned(), "limits: unknown field `bindConcurency`"),
+            ("limits: {bindConcurency: 3}".to_owned(), "limits.bindConcurency: unknown field"),
             ("limits: {bindConcurrency: -3}".to_owned(), "limits.bindConcurrency: invalid value"),
             ("limits: {bindConcurrency: 0}".to_owned(), "limits.bindConcurrency: want 1 to 10000"),
             ("timeouts: {request: 10}".to_owned(), "timeouts.request: invalid type"),
@@ -327,7 +329,10 @@ http: {{address: '0.0.0.0:9', debugFromAnywhere: true}}
             ("http: {address: here}".to_owned(), "http.address: \"here\" is no address"),
             ("profiles: []".to_owned(), "profiles: want one"),
             ("profiles: [{}, {}]".to_owned(), "profiles[1]: all scheduler names share one profile"),
-            ("profiles: [{schedulerNames: [A]}]".to_owned(), "profiles[0].schedulerNames[0]: \"A\" is no name"),
+            (
+                "profiles: [{schedulerNames: [A]}]".to_owned(),
+                "profiles[0].schedulerNames[0]: \"A\" is no name",
+            ),
             (scoring("strategy: {type: Most}"), "profiles[0].scoring.strategy.type: unknown variant `Most`"),
             (
                 scoring("strategy: {shape: [{utilization: 1, score: 1}]}"),
@@ -341,8 +346,14 @@ http: {{address: '0.0.0.0:9', debugFromAnywhere: true}}
                 scoring("strategy: {resources: [{name: cpu, weight: 0}]}"),
                 "profiles[0].scoring.strategy.resources[0].weight: want 1 to 100",
             ),
-            (scoring("balancedResources: [cpu, cpu]"), "profiles[0].scoring.balancedResources[1]: is there twice"),
-            (scoring("weights: {nodeAffinity: 101}"), "profiles[0].scoring.weights.nodeAffinity: want 0 to 100"),
+            (
+                scoring("balancedResources: [cpu, cpu]"),
+                "profiles[0].scoring.balancedResources[1]: is there twice",
+            ),
+            (
+                scoring("weights: {nodeAffinity: 101}"),
+                "profiles[0].scoring.weights.nodeAffinity: want 0 to 100",
+            ),
             (
                 "leaderElection: {leaseDuration: 5s}".to_owned(),
                 "leaderElection.renewDeadline: want less than leaseDuration",
@@ -354,9 +365,13 @@ http: {{address: '0.0.0.0:9', debugFromAnywhere: true}}
             let found = parse(&format!("{HEADER}{body}\n")).expect_err(&body).to_string();
             assert!(found.starts_with(error), "{body}: {found}");
         }
-        assert!(parse("kind: SchedulerConfiguration").unwrap_err().to_string().starts_with("apiVersion: want"));
+        assert!(
+            parse("kind: SchedulerConfiguration").unwrap_err().to_string().starts_with("apiVersion: want")
+        );
         let other = HEADER.replace("Scheduler", "Kube");
-        assert!(parse(&other).unwrap_err().to_string().starts_with("kind: want SchedulerConfiguration, found"));
+        assert!(
+            parse(&other).unwrap_err().to_string().starts_with("kind: want SchedulerConfiguration, found")
+        );
     }
 
     #[test]

@@ -173,7 +173,10 @@ mod tests {
                 "profiles[0].schedulerNames[0]: \"A b\" is no name: want up to 253 of a-z, 0-9, '-' and '.'",
             ),
             (Config { bind_concurrency: 0, ..Config::default() }, "limits.bindConcurrency: want 1 to 10000"),
-            (Config { events_per_second: 0, ..Config::default() }, "limits.eventsPerSecond: want 1 to 100000"),
+            (
+                Config { events_per_second: 0, ..Config::default() },
+                "limits.eventsPerSecond: want 1 to 100000",
+            ),
             (
                 Config { request_timeout: Duration::ZERO, ..Config::default() },
                 "timeouts.request: want more than 0s and at most 1h",

@@ -138,8 +138,8 @@ impl ScoringFile {
             StrategyKind::RequestedToCapacityRatio => {
                 let points: Vec<(u32, u32)> =
                     self.strategy.shape.iter().map(|point| (point.utilization, point.score)).collect();
-                let curve =
-                    Curve::new(&points).map_err(|error| ConfigError::new(&*shape_field, error.to_string()))?;
+                let curve = Curve::new(&points)
+                    .map_err(|error| ConfigError::new(&*shape_field, error.to_string()))?;
                 Strategy::RequestedToCapacityRatio(curve)
             }
             _ if !self.strategy.shape.is_empty() => {
@@ -192,10 +192,7 @@ pub(super) fn check(profile: &Profile) -> Result<(), ConfigError> {
     check_resources("balancedResources", profile.balanced_resources.iter())?;
     for (index, (_, weight)) in profile.fit_resources.iter().enumerate() {
         if !(1..=WEIGHT_MAX).contains(weight) {
-            return wrong(
-                &format!("strategy.resources[{index}].weight"),
-                format!("want 1 to {WEIGHT_MAX}"),
-            );
+            return wrong(&format!("strategy.resources[{index}].weight"), format!("want 1 to {WEIGHT_MAX}"));
         }
     }
     Ok(())

@@ -59,8 +59,7 @@ impl Settings {
         let Some(lease) = &self.lease else {
             return Ok(());
         };
-        for (field, name) in
-            [("leaseName", Some(&lease.name)), ("leaseNamespace", lease.namespace.as_ref())]
+        for (field, name) in [("leaseName", Some(&lease.name)), ("leaseNamespace", lease.namespace.as_ref())]
         {
             if name.is_some_and(|name| !super::is_scheduler_name(name)) {
                 let message = "want up to 253 of a-z, 0-9, '-' and '.'";
@@ -75,9 +74,10 @@ impl Settings {
         ] {
             check_duration(field, value)?;
         }
-        lease.timing.validate().map_err(|error| {
-            ConfigError::new(format!("leaderElection.{}", error.field), error.message)
-        })
+        lease
+            .timing
+            .validate()
+            .map_err(|error| ConfigError::new(format!("leaderElection.{}", error.field), error.message))
     }
 
     /// Fields that differ from `other` and that a running process cannot change.

@@ -1,0 +1,168 @@
+//! `tutti scheduler` beside `tutti up --no-scheduler`: two processes, as beside any cluster.
+
+use crate::process::{Folder, Running, run, tutti};
+use k8s_openapi::api::core::v1::Pod;
+use kube::Client;
+use kube::api::{Api, PostParams};
+use serde_json::json;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+const HEADER: &str = "apiVersion: tutti.dev/v1alpha1\nkind: SchedulerConfiguration\n";
+
+struct World {
+    client: Client,
+    folder: Folder,
+    _cluster: Running,
+}
+
+impl World {
+    async fn up() -> Self {
+        let folder = Folder::new();
+        let file = folder.file("kubeconfig");
+        let arguments = ["up", "--no-scheduler", "--port", "0", "--nodes", "1", "--kubeconfig", &file];
+        let mut cluster = Running::start(tutti(&arguments));
+        cluster.wait_for_line("Ctrl-C");
+        let text = std::fs::read_to_string(&file).unwrap();
+        let client = tutti_cluster::kubeconfig::client(&text).await.unwrap();
+        Self { client, folder, _cluster: cluster }
+    }
+
+    fn scheduler(&self, more: &[&str]) -> Running {
+        let kubeconfig = self.folder.file("kubeconfig");
+        let mut running =
+            Running::start(tutti(&[&["scheduler", "--kubeconfig", &kubeconfig], more].concat()));
+        running.wait_for_line("Ctrl-C");
+        running
+    }
+
+    async fn pod(&self, name: &str, scheduler_name: &str) {
+        let pod: Pod = serde_json::from_value(json!({
+            "metadata": {"name": name},
+            "spec": {"schedulerName": scheduler_name, "containers": [{"name": "main", "image": "any"}]},
+        }))
+        .unwrap();
+        self.pods().create(&PostParams::default(), &pod).await.unwrap();
+    }
+
+    fn pods(&self) -> Api<Pod> {
+        Api::default_namespaced(self.client.clone())
+    }
+
+    async fn is_bound(&self, pod: &str) -> bool {
+        self.pods().get(pod).await.unwrap().spec.unwrap().node_name.is_some()
+    }
+
+    async fn wait_bound(&self, pod: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        while !self.is_bound(pod).await {
+            assert!(Instant::now() < deadline, "{pod} never got a node");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+fn free_address() -> String {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
+/// Status code and body; nothing if nobody listens.
+fn get(address: &str, path: &str) -> Option<(u16, String)> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let code = text.split(' ').nth(1)?.parse().ok()?;
+    Some((code, text.split_once("\r\n\r\n")?.1.to_owned()))
+}
+
+async fn wait_ready(address: &str) -> String {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some((200, body)) = get(address, "/readyz") {
+            return body;
+        }
+        assert!(Instant::now() < deadline, "never ready");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_scheduler_of_its_own_places_pods_and_says_how_it_is() {
+    let world = World::up().await;
+    world.pod("mine", "tutti").await;
+    world.pod("default", "default-scheduler").await;
+    let address = free_address();
+    let scheduler = world.scheduler(&["--http-address", &address]);
+    world.wait_bound("mine").await;
+    wait_ready(&address).await;
+    assert_eq!(get(&address, "/livez").unwrap().0, 200);
+    assert_eq!(get(&address, "/healthz").unwrap().0, 200);
+    assert_eq!(get(&address, "/nothing").unwrap().0, 404);
+    let (code, metrics) = get(&address, "/metrics").unwrap();
+    assert_eq!(code, 200);
+    assert!(metrics.contains("scheduler_schedule_attempts_total{result=\"scheduled\"} 1"), "{metrics}");
+    assert!(!world.is_bound("default").await, "pods of others are left alone");
+    scheduler.signal("TERM");
+    let ended = scheduler.wait();
+    assert!(ended.status.success(), "{}", ended.stderr);
+}
+
+#[tokio::test]
+async fn a_changed_configuration_is_taken_over_and_a_wrong_one_is_not() {
+    let world = World::up().await;
+    let file = world.folder.file("scheduler.yaml");
+    let names = |names: &str| {
+        std::fs::write(&file, format!("{HEADER}profiles: [{{schedulerNames: [{names}]}}]\n")).unwrap();
+    };
+    names("first");
+    let scheduler = world.scheduler(&["--config", &file, "--http-address", "off", "--leader-elect=false"]);
+    world.pod("a", "first").await;
+    world.wait_bound("a").await;
+    world.pod("b", "second").await;
+    names("NO NAME");
+    // Longer than the file goes unread.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    world.pod("c", "first").await;
+    world.wait_bound("c").await;
+    assert!(!world.is_bound("b").await);
+    names("first, second");
+    world.wait_bound("b").await;
+    scheduler.signal("TERM");
+    let ended = scheduler.wait();
+    assert!(ended.status.success(), "{}", ended.stderr);
+    assert!(ended.stderr.contains("profiles[0].schedulerNames[0]"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_wrong_configuration_is_refused_with_file_and_field() {
+    let folder = Folder::new();
+    let file = folder.file("scheduler.yaml");
+    std::fs::write(&file, format!("{HEADER}limits: {{bindConcurrency: 0}}\n")).unwrap();
+    let ended = run(&["scheduler", "--config", &file]);
+    assert_eq!(ended.status.code(), Some(1));
+    let said = format!("{file}: limits.bindConcurrency: want 1 to 10000");
+    assert!(ended.stderr.contains(&said), "{}", ended.stderr);
+
+    let missing = folder.file("kubeconfig");
+    let ended = run(&["scheduler", "--kubeconfig", &missing]);
+    assert_eq!(ended.status.code(), Some(1));
+    assert!(ended.stderr.contains(&missing), "{}", ended.stderr);
+}
+
+#[test]
+fn the_configuration_that_is_printed_can_be_used() {
+    let options =
+        ["--scheduler-name", "a", "--scheduler-name", "b", "--leader-elect=false", "--print-config"];
+    let printed = run(&[&["scheduler"][..], &options].concat());
+    assert!(printed.status.success(), "{}", printed.stderr);
+    assert!(printed.stdout.starts_with("apiVersion: tutti.dev/v1alpha1\n"), "{}", printed.stdout);
+    let folder = Folder::new();
+    let file = folder.file("scheduler.yaml");
+    std::fs::write(&file, &printed.stdout).unwrap();
+    let again = run(&["scheduler", "--config", &file, "--print-config"]);
+    assert_eq!(again.stdout, printed.stdout);
+}

@@ -1,0 +1,82 @@
+//! What is served over HTTP: health, metrics.
+
+use super::status::{Status, Verdict};
+use crate::error::Error;
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+/// The content type of what [`super::metrics::Metrics::render`] gives.
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// A server that runs until it is dropped.
+#[derive(Debug)]
+pub(super) struct Server {
+    address: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+impl Server {
+    /// Listens. Fails at once if it cannot.
+    pub(super) async fn start(address: SocketAddr, status: Arc<Status>) -> Result<Self, Error> {
+        let failed = |source| Error::Http { address, source };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let router = router(status);
+        let task = tokio::spawn(async move {
+            if let Err(error) = axum::serve(listener, router).await {
+                tracing::error!(%error, "health and metrics are not served any more");
+            }
+        });
+        Ok(Self { address, task })
+    }
+
+    /// Where it listens.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn router(status: Arc<Status>) -> Router {
+    Router::new()
+        // Kubernetes components answer to all three; the first is the oldest.
+        .route("/healthz", get(live))
+        .route("/livez", get(live))
+        .route("/readyz", get(ready))
+        .route("/metrics", get(metrics))
+        .with_state(status)
+}
+
+async fn live(State(status): State<Arc<Status>>) -> Response {
+    answer(status.live())
+}
+
+async fn ready(State(status): State<Arc<Status>>) -> Response {
+    answer(status.ready())
+}
+
+async fn metrics(State(status): State<Arc<Status>>) -> Response {
+    match status.metrics.render() {
+        Ok(text) => ([(header::CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+fn answer(verdict: Verdict) -> Response {
+    match verdict {
+        Ok(text) => (StatusCode::OK, text + "\n").into_response(),
+        Err(text) => (StatusCode::SERVICE_UNAVAILABLE, text + "\n").into_response(),
+    }
+}

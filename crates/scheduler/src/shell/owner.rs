@@ -1,0 +1,173 @@
+//! The one task that owns the core. Everything else talks to it through queues.
+
+use super::log;
+use super::send::Sender;
+use super::status::{Phase, Status};
+use crate::core::Core;
+use crate::core::message::{Answer, Effect, Input};
+use crate::error::Error;
+use futures::{Stream, StreamExt as _};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tutti_model::Time;
+
+/// Facts and answers that are taken in before the next decision.
+const INPUTS_PER_STEP_MAX: usize = 1024;
+/// Longest sleep, so that a wrong wake-up time can do little harm.
+const SLEEP_MAX: Duration = Duration::from_secs(60);
+
+/// Why the owner has to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Interrupt {
+    /// Somebody asked for the end.
+    Stop,
+    /// Settings have changed, and are taken over by a new start.
+    Settings,
+    /// The cluster serves other APIs than before.
+    Apis,
+}
+
+/// Owns the core.
+pub(super) struct Owner {
+    pub(super) core: Core,
+    pub(super) inputs: mpsc::Receiver<Input>,
+    pub(super) requests: JoinSet<Answer>,
+    pub(super) sender: Sender,
+    pub(super) clock: Clock,
+    /// How long bindings under way may take to finish at the end.
+    pub(super) grace: Duration,
+    pub(super) status: Arc<Status>,
+    /// Why and when to end, once asked to.
+    pub(super) ending: Option<(Interrupt, Instant)>,
+}
+
+impl Owner {
+    /// Schedules until it is interrupted, and says by what.
+    pub(super) async fn run(
+        mut self,
+        mut interrupts: impl Stream<Item = Interrupt> + Unpin,
+    ) -> Result<Interrupt, Error> {
+        let mut batch = Vec::with_capacity(INPUTS_PER_STEP_MAX);
+        loop {
+            let sleep = self.sleep();
+            tokio::select! {
+                received = self.inputs.recv_many(&mut batch, INPUTS_PER_STEP_MAX) => {
+                    if received == 0 {
+                        return Err(Error::TaskEnded { what: "every watch" });
+                    }
+                }
+                Some(answer) = self.requests.join_next() => batch.push(accept(answer)?),
+                () = tokio::time::sleep(sleep) => batch.push(Input::Tick),
+                Some(why) = interrupts.next() => batch.extend(self.interrupted(why)),
+            }
+            while batch.len() < INPUTS_PER_STEP_MAX
+                && let Some(answer) = self.requests.try_join_next()
+            {
+                batch.push(accept(answer)?);
+            }
+            self.step(&mut batch);
+            if let Some(why) = self.finished() {
+                return Ok(why);
+            }
+        }
+    }
+
+    fn step(&mut self, batch: &mut Vec<Input>) {
+        let started = Instant::now();
+        self.status.metrics.took_in(batch);
+        let effects = self.core.step(batch.drain(..), self.clock.now());
+        self.status.metrics.stepped(&effects, started.elapsed());
+        for effect in effects {
+            self.perform(effect);
+        }
+        if self.ending.is_none() {
+            self.status.enter(if self.core.is_synced() { Phase::Scheduling } else { Phase::Listing });
+        }
+        self.status.alive();
+    }
+
+    /// The end was asked for: nothing new is decided. A second reason replaces the first if it is the end of all.
+    fn interrupted(&mut self, why: Interrupt) -> Option<Input> {
+        match self.ending {
+            None => {
+                tracing::info!(?why, "stopping: nothing new is decided, bindings under way finish");
+                self.status.enter(Phase::Stopping);
+                self.ending = Some((why, Instant::now() + self.grace));
+                Some(Input::Stop)
+            }
+            Some((_, at)) if why == Interrupt::Stop => {
+                self.ending = Some((why, at));
+                None
+            }
+            Some(_) => None,
+        }
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Report(fact) => log::fact(&fact),
+            request => {
+                if let Some(answer) = self.sender.send(request) {
+                    self.requests.spawn(answer);
+                }
+            }
+        }
+    }
+
+    fn sleep(&self) -> Duration {
+        let wake = self.core.wake_at().map_or(SLEEP_MAX, |time| self.clock.until(time));
+        let stop = self.ending.map_or(SLEEP_MAX, |(_, at)| at.saturating_duration_since(Instant::now()));
+        wake.min(stop).min(SLEEP_MAX)
+    }
+
+    fn finished(&self) -> Option<Interrupt> {
+        let (why, at) = self.ending?;
+        if self.core.is_drained() {
+            tracing::info!("stopped");
+            return Some(why);
+        }
+        let late = Instant::now() >= at;
+        if late {
+            tracing::warn!("stopped with bindings under way; whoever runs next finds how they ended");
+        }
+        late.then_some(why)
+    }
+}
+
+fn accept(answer: Result<Answer, tokio::task::JoinError>) -> Result<Input, Error> {
+    // Without its answer a request would be under way for ever; a new process starts from the truth.
+    answer.map(Input::Answer).map_err(|error| {
+        tracing::error!(%error, "a request ended without an answer");
+        Error::TaskEnded { what: "a request" }
+    })
+}
+
+/// Wall time that does not jump: read once, then counted on by the steady clock.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Clock {
+    wall_ms: i64,
+    start: Instant,
+}
+
+impl Clock {
+    pub(super) fn start() -> Self {
+        Self { wall_ms: jiff::Timestamp::now().as_millisecond(), start: Instant::now() }
+    }
+
+    pub(super) fn now(&self) -> Time {
+        self.at(Instant::now())
+    }
+
+    /// The time of a moment that is not before the start.
+    pub(super) fn at(&self, moment: Instant) -> Time {
+        let elapsed = moment.saturating_duration_since(self.start);
+        Time(self.wall_ms.saturating_add(i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX)))
+    }
+
+    fn until(&self, time: Time) -> Duration {
+        let ms = time.0.saturating_sub(self.now().0).max(0);
+        Duration::from_millis(u64::try_from(ms).unwrap_or(0))
+    }
+}

@@ -1,0 +1,165 @@
+//! The whole process around the core: settings that change, APIs that come and go, health and metrics.
+
+use super::http::Server;
+use super::owner::{Clock, Interrupt, Owner};
+use super::send::Sender;
+use super::status::{Phase, Status};
+use super::{log, watch as watches};
+use crate::config::{Config, Settings};
+use crate::core::Core;
+use crate::error::Error;
+use futures::future::{BoxFuture, FutureExt as _, Shared};
+use futures::stream::{self, Stream, StreamExt as _};
+use kube::Client;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tutti_k8s::Capabilities;
+
+/// Facts that wait for the core. When it is full, watches wait: the API server keeps what they did not read.
+const INPUT_QUEUE_MAX: usize = 4096;
+/// Pause before the cluster is asked a second time what it serves; every further one is twice as long, up to a limit.
+const DISCOVERY_PAUSE_FIRST: Duration = Duration::from_millis(500);
+const DISCOVERY_PAUSE_MAX: Duration = Duration::from_secs(15);
+/// How often it is asked whether it serves something else by now.
+const DISCOVERY_INTERVAL: Duration = Duration::from_secs(30);
+
+/// The end, as often as somebody wants to wait for it.
+type End = Shared<BoxFuture<'static, ()>>;
+
+/// A scheduler as a process: it serves health and metrics, takes over settings when they change, and notices when the
+/// cluster begins to serve other APIs.
+pub async fn serve(
+    client: Client,
+    mut settings: watch::Receiver<Settings>,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), Error> {
+    let end: End = futures::FutureExt::boxed(shutdown).shared();
+    let status = Arc::new(Status::default());
+    let first = settings.borrow_and_update().clone();
+    first.validate()?;
+    let _server = match first.http.address {
+        Some(address) => {
+            let server = Server::start(address, Arc::clone(&status)).await?;
+            tracing::info!(address = %server.address(), "serving health and metrics");
+            Some(server)
+        }
+        None => None,
+    };
+    loop {
+        status.enter(Phase::Discovering);
+        let config = settings.borrow_and_update().config.clone();
+        let Some(capabilities) = discover(&client, &end, None).await? else {
+            return Ok(());
+        };
+        let interrupts = stream::select_all([
+            end.clone().map(|()| Interrupt::Stop).into_stream().boxed(),
+            changed_settings(settings.clone()).boxed(),
+            changed_apis(client.clone(), capabilities.clone()).boxed(),
+        ]);
+        let owner = start(client.clone(), config, capabilities, &status);
+        if owner.run(interrupts).await? == Interrupt::Stop {
+            return Ok(());
+        }
+    }
+}
+
+/// A scheduler, and the watches that end with it.
+pub(super) struct Running {
+    owner: Owner,
+    _watches: JoinSet<()>,
+}
+
+impl Running {
+    pub(super) async fn run(
+        self,
+        interrupts: impl Stream<Item = Interrupt> + Unpin,
+    ) -> Result<Interrupt, Error> {
+        self.owner.run(interrupts).await
+    }
+}
+
+/// Starts to watch; nothing is decided before it is run.
+pub(super) fn start(
+    client: Client,
+    config: Config,
+    capabilities: Capabilities,
+    status: &Arc<Status>,
+) -> Running {
+    log::started(&config, &capabilities);
+    let (input, inputs) = mpsc::channel(INPUT_QUEUE_MAX);
+    let mut tasks = JoinSet::new();
+    watches::start(&client, &capabilities, &input, &mut tasks);
+    let owner = Owner {
+        grace: config.shutdown_grace,
+        sender: Sender::new(client, &config, &capabilities),
+        core: Core::new(config, capabilities),
+        inputs,
+        requests: JoinSet::new(),
+        clock: Clock::start(),
+        status: Arc::clone(status),
+        ending: None,
+    };
+    Running { owner, _watches: tasks }
+}
+
+/// Asks what the cluster serves, again and again if need be. `None` if the end comes first.
+pub(super) async fn discover(
+    client: &Client,
+    end: &(impl Future<Output = ()> + Clone),
+    tries_max: Option<u32>,
+) -> Result<Option<Capabilities>, Error> {
+    let mut pause = DISCOVERY_PAUSE_FIRST;
+    for attempt in 1_u32.. {
+        let found = tokio::select! {
+            found = Capabilities::discover(client) => found,
+            () = end.clone() => return Ok(None),
+        };
+        match found {
+            Ok(capabilities) => return Ok(Some(capabilities)),
+            Err(error) if tries_max.is_some_and(|max| attempt >= max) => {
+                return Err(Error::Discovery(Box::new(error)));
+            }
+            Err(error) => {
+                tracing::warn!(%error, attempt, "the cluster does not say which APIs it serves; trying again");
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = end.clone() => return Ok(None),
+        }
+        pause = (pause * 2).min(DISCOVERY_PAUSE_MAX);
+    }
+    Ok(None)
+}
+
+/// One item when settings change.
+fn changed_settings(mut settings: watch::Receiver<Settings>) -> impl Stream<Item = Interrupt> {
+    stream::once(async move {
+        if settings.changed().await.is_err() {
+            // Nobody can change them any more.
+            std::future::pending::<()>().await;
+        }
+        tracing::info!("the configuration has changed and is taken over");
+        Interrupt::Settings
+    })
+}
+
+/// One item when the cluster serves other APIs than these.
+fn changed_apis(client: Client, known: Capabilities) -> impl Stream<Item = Interrupt> {
+    stream::once(async move {
+        loop {
+            tokio::time::sleep(DISCOVERY_INTERVAL).await;
+            match Capabilities::discover(&client).await {
+                Ok(found) if found != known => {
+                    tracing::info!("the cluster serves other APIs than before");
+                    return Interrupt::Apis;
+                }
+                Ok(_) => {}
+                Err(error) => tracing::debug!(%error, "the cluster does not say which APIs it serves"),
+            }
+        }
+    })
+}

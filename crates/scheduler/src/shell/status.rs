@@ -1,0 +1,112 @@
+//! What the process says of itself: whether it lives, whether it is ready, and its metrics.
+
+use super::metrics::Metrics;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The owner of the core steps at least every minute; one that was not seen for this long hangs.
+const SILENCE_MAX: Duration = Duration::from_secs(180);
+
+/// What the process does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// It asks the cluster what it serves.
+    Discovering,
+    /// It reads the cluster for the first time.
+    Listing,
+    /// It schedules.
+    Scheduling,
+    /// It finishes what was begun.
+    Stopping,
+}
+
+/// Whether this is a good or a bad answer, and its words.
+pub(crate) type Verdict = Result<String, String>;
+
+/// Shared by the task that schedules and those that answer questions about it.
+#[derive(Debug)]
+pub(crate) struct Status {
+    pub(crate) metrics: Metrics,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    phase: Phase,
+    last_alive: Instant,
+}
+
+impl Default for Status {
+    fn default() -> Self {
+        let state = State { phase: Phase::Discovering, last_alive: Instant::now() };
+        Self { metrics: Metrics::default(), state: Mutex::new(state) }
+    }
+}
+
+impl Status {
+    pub(crate) fn enter(&self, phase: Phase) {
+        self.lock().phase = phase;
+    }
+
+    /// Called whenever the task that schedules comes by.
+    pub(crate) fn alive(&self) {
+        self.lock().last_alive = Instant::now();
+    }
+
+    /// A process that should be killed and started again is not live.
+    pub(crate) fn live(&self) -> Verdict {
+        let state = self.lock();
+        let silence = state.last_alive.elapsed();
+        // Before the core is there, nobody steps; every wait there has an end of its own.
+        if state.phase != Phase::Discovering && silence > SILENCE_MAX {
+            return Err(format!("nothing was decided or taken in for {} s", silence.as_secs()));
+        }
+        Ok("ok".to_owned())
+    }
+
+    /// A process is ready if it schedules.
+    pub(crate) fn ready(&self) -> Verdict {
+        match self.lock().phase {
+            Phase::Scheduling => Ok("scheduling".to_owned()),
+            Phase::Discovering => Err("the cluster has not said yet which APIs it serves".to_owned()),
+            Phase::Listing => Err("the cluster is being read".to_owned()),
+            Phase::Stopping => Err("stopping".to_owned()),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        // Nothing that is held while it is locked can panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ready_means_that_it_schedules() {
+        let status = Status::default();
+        assert!(status.ready().is_err());
+        status.enter(Phase::Listing);
+        assert!(status.ready().is_err());
+        status.enter(Phase::Scheduling);
+        assert_eq!(status.ready(), Ok("scheduling".to_owned()));
+        status.enter(Phase::Stopping);
+        assert!(status.ready().is_err());
+    }
+
+    #[test]
+    fn a_loop_that_hangs_is_not_live() {
+        let status = Status::default();
+        let Some(long_ago) = Instant::now().checked_sub(SILENCE_MAX + Duration::from_secs(1)) else {
+            return;
+        };
+        status.lock().last_alive = long_ago;
+        assert!(status.live().is_ok(), "nobody steps before the core is there");
+        status.enter(Phase::Scheduling);
+        assert!(status.live().is_err());
+        status.alive();
+        assert!(status.live().is_ok());
+    }
+}
