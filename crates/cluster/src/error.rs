@@ -33,6 +33,8 @@ pub enum CauseReason {
     TooMany,
     /// The value has the wrong JSON type.
     TypeInvalid,
+    /// Another manager has the field.
+    FieldManagerConflict,
 }
 
 impl CauseReason {
@@ -47,6 +49,7 @@ impl CauseReason {
             Self::TooLong => "FieldValueTooLong",
             Self::TooMany => "FieldValueTooMany",
             Self::TypeInvalid => "FieldValueTypeInvalid",
+            Self::FieldManagerConflict => "FieldManagerConflict",
         }
     }
 }

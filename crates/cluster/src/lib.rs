@@ -9,6 +9,7 @@ pub mod kinds;
 pub mod kubeconfig;
 pub mod kubelet;
 pub mod listener;
+pub mod ownership;
 pub mod patch;
 pub mod registry;
 pub mod schema;

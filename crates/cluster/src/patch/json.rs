@@ -23,6 +23,19 @@ pub(super) fn decode(value: Value) -> Result<Patch, ApiError> {
     Ok(patch)
 }
 
+/// True if an operation has to do with what is at a place, above it or below it.
+pub(super) fn concerns(patch: &Patch, place: &str) -> bool {
+    let related = |path: &str| path.starts_with(place) || place.starts_with(path);
+    patch.0.iter().any(|operation| {
+        let from = match operation {
+            PatchOperation::Move(from) => Some(from.from.as_str()),
+            PatchOperation::Copy(from) => Some(from.from.as_str()),
+            _ => None,
+        };
+        related(operation.path().as_str()) || from.is_some_and(related)
+    })
+}
+
 pub(super) fn apply(patch: &Patch, document: &mut Value) -> Result<(), ApiError> {
     let mut copied = 0;
     for operation in &patch.0 {

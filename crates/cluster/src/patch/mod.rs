@@ -17,6 +17,8 @@ pub enum PatchKind {
     Merge,
     /// A partial object whose lists are merged as the schema says.
     Strategic,
+    /// Server-side apply. Who else manages what decides what comes of it, so it is no [`Patch`].
+    Apply,
 }
 
 impl PatchKind {
@@ -27,14 +29,11 @@ impl PatchKind {
             "application/json-patch+json" => Ok(Self::Json),
             "application/merge-patch+json" => Ok(Self::Merge),
             "application/strategic-merge-patch+json" => Ok(Self::Strategic),
-            "application/apply-patch+yaml" | "application/apply-patch+cbor" => refuse(
-                "server-side apply is not served by the embedded cluster yet; use `kubectl apply` without \
-                 `--server-side`"
-                    .to_owned(),
-            ),
+            "application/apply-patch+yaml" => Ok(Self::Apply),
             other => refuse(format!(
-                "the body of the patch is of type {other:?}; application/json-patch+json, \
-                 application/merge-patch+json and application/strategic-merge-patch+json are supported"
+                "the body of the request was in an unknown format - accepted media types include: \
+                 application/json-patch+json, application/merge-patch+json, \
+                 application/strategic-merge-patch+json, application/apply-patch+yaml; found {other:?}"
             )),
         }
     }
@@ -63,6 +62,17 @@ impl Patch {
             }
             PatchKind::Merge => Ok(Self(Inner::Merge(value))),
             PatchKind::Strategic => Ok(Self(Inner::Strategic(value))),
+            PatchKind::Apply => Err(malformed("it is an object to apply".to_owned())),
+        }
+    }
+
+    /// True if the patch reads or writes `metadata.managedFields`, which objects otherwise do without.
+    pub fn concerns_managed_fields(&self) -> bool {
+        match &self.0 {
+            Inner::Json(patch) => json::concerns(patch, "/metadata/managedFields"),
+            Inner::Merge(patch) | Inner::Strategic(patch) => {
+                patch.get("metadata").is_some_and(|metadata| metadata.get("managedFields").is_some())
+            }
         }
     }
 

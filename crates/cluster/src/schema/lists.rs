@@ -137,7 +137,7 @@ static RULES: &[ListRule] = &[
     applied_set("VolumeMount", "bindMountOptions"),
 ];
 
-/// Maps that server-side apply replaces as a whole.
+/// Maps that server-side apply replaces as a whole: type and field.
 static ATOMIC_MAPS: [(&str, &str); 3] =
     [("PodSpec", "nodeSelector"), ("ReplicationControllerSpec", "selector"), ("ServiceSpec", "selector")];
 

@@ -5,6 +5,7 @@ mod alpha;
 mod components;
 mod lists;
 mod openapi;
+mod ownership;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -13,6 +14,8 @@ use crate::error::Cause;
 use crate::registry::{RESOURCES, Resource};
 use serde_json::Value;
 use std::collections::BTreeSet;
+
+pub use ownership::{KindVersions, ShapeType};
 
 /// How strategic merge patch treats a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

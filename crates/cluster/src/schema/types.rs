@@ -6,15 +6,15 @@ use super::{ListMerge, lists};
 use crate::error::{Cause, CauseReason};
 use crate::registry::Resource;
 use serde_json::Value;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::OnceLock;
 
 /// Index into the shapes of the graph.
-type ShapeId = usize;
+pub(super) type ShapeId = usize;
 
 /// What a value may look like.
 #[derive(Debug, Clone)]
-enum Shape {
+pub(super) enum Shape {
     /// Anything: not ours to judge.
     Any,
     Text,
@@ -25,9 +25,25 @@ enum Shape {
     Int64,
     IntOrText,
     Quantity,
-    List(ShapeId, ListMerge),
+    List(ShapeId, ListRelation),
     Map(ShapeId),
     Object(BTreeMap<String, ShapeId>),
+}
+
+/// How the entries of a list relate.
+#[derive(Debug, Clone)]
+pub(super) struct ListRelation {
+    /// To strategic merge patch.
+    pub(super) patch: ListMerge,
+    /// What tells entries apart for server-side apply; empty for sets, and for lists that it replaces.
+    pub(super) keys: Box<[Box<str>]>,
+}
+
+impl ListRelation {
+    /// The list is replaced as a whole.
+    fn atomic() -> Self {
+        Self { patch: ListMerge::Atomic, keys: Box::default() }
+    }
 }
 
 impl Shape {
@@ -53,6 +69,8 @@ pub(super) struct Types {
     shapes: Vec<Shape>,
     /// Kinds by their full name.
     kinds: HashMap<String, ShapeId>,
+    /// Objects and maps that server-side apply replaces as a whole.
+    atomic: HashSet<ShapeId>,
 }
 
 /// Types whose content is free.
@@ -67,7 +85,7 @@ pub(super) fn types() -> &'static Types {
 
 impl Types {
     fn build() -> Self {
-        let mut types = Self { shapes: vec![Shape::Any], kinds: HashMap::new() };
+        let mut types = Self { shapes: vec![Shape::Any], kinds: HashMap::new(), atomic: HashSet::new() };
         for (group, version) in super::group_versions() {
             let components = components::of(group, version);
             Builder { types: &mut types, components: &components, known: HashMap::new() }
@@ -76,13 +94,22 @@ impl Types {
         types
     }
 
-    fn shape(&self, id: ShapeId) -> &Shape {
+    pub(super) fn shape(&self, id: ShapeId) -> &Shape {
         // Ids come only from `Builder::push`; the first shape accepts everything, should that ever change.
         self.shapes.get(id).unwrap_or(&Shape::Any)
     }
 
     fn root(&self, resource: &Resource, version: &str) -> Option<&Shape> {
-        self.kinds.get(&kind_name(resource, version)).map(|id| self.shape(*id))
+        self.root_id(resource, version).map(|id| self.shape(id))
+    }
+
+    pub(super) fn root_id(&self, resource: &Resource, version: &str) -> Option<ShapeId> {
+        self.kinds.get(&kind_name(resource, version)).copied()
+    }
+
+    /// True if server-side apply replaces values of this shape as a whole.
+    pub(super) fn is_atomic(&self, id: ShapeId) -> bool {
+        self.atomic.contains(&id)
     }
 
     /// How strategic merge patch treats the list at this path.
@@ -104,7 +131,7 @@ impl Types {
             shape = self.shape(*next);
         }
         match shape {
-            Shape::List(_, merge) => *merge,
+            Shape::List(_, relation) => relation.patch,
             _ => ListMerge::Atomic,
         }
     }
@@ -338,6 +365,9 @@ impl Builder<'_> {
         }
         let id = self.push(Shape::Any);
         self.known.insert(name.to_owned(), id);
+        if lists::is_atomic_object(name) {
+            self.types.atomic.insert(id);
+        }
         let components = self.components;
         if let Some(schema) = components.get(name)
             && !FREE.contains(&name)
@@ -354,13 +384,18 @@ impl Builder<'_> {
         if let Some(name) = referenced(schema) {
             return self.component(name);
         }
-        let shape = match self.shape(owner, schema) {
-            Shape::List(item, _) => {
-                Shape::List(item, lists::rule(owner, field).map_or(ListMerge::Atomic, |rule| rule.patch))
+        let shape = match (self.shape(owner, schema), lists::rule(owner, field)) {
+            (Shape::List(item, _), Some(rule)) => {
+                let keys = rule.map_keys.iter().map(|key| (*key).into()).collect();
+                Shape::List(item, ListRelation { patch: rule.patch, keys })
             }
-            other => other,
+            (other, _) => other,
         };
-        self.push(shape)
+        let id = self.push(shape);
+        if lists::is_atomic_map(owner, field) {
+            self.types.atomic.insert(id);
+        }
+        id
     }
 
     fn shape(&mut self, owner: &str, schema: &Value) -> Shape {
@@ -377,7 +412,7 @@ impl Builder<'_> {
             ("integer", _) => Shape::Int64,
             ("array", _) => {
                 let item = schema.get("items").map_or(0, |items| self.field(owner, "", items));
-                Shape::List(item, ListMerge::Atomic)
+                Shape::List(item, ListRelation::atomic())
             }
             ("object", _) => match schema.get("additionalProperties") {
                 Some(values) => Shape::Map(self.field(owner, "", values)),

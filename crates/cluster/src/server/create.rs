@@ -2,11 +2,12 @@
 
 use super::path::Target;
 use super::update::invalid;
-use super::{ApiServer, WriteOptions, metadata, rules};
+use super::{ApiServer, WriteOptions, managers, metadata, rules};
 use crate::error::ApiError;
 use crate::kinds;
+use crate::ownership::Managed;
 use crate::registry::{ResourceId, StatusRule};
-use crate::store::{Change, Commit, CommitError, Guard, Key, Object, rfc3339_seconds};
+use crate::store::{Change, Commit, CommitError, Content, Guard, Key, Object, rfc3339_seconds};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -24,12 +25,14 @@ const NAME_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const NAME_LETTERS_COUNT: usize = 5;
 
 impl ApiServer {
-    /// Creates an object from a decoded and admitted body in the version of the target.
+    /// Creates an object from a decoded and admitted body in the version of the target. All its fields belong
+    /// to its creator, unless an apply has decided `managed` already.
     pub(super) fn create(
         &self,
         target: &Target,
         body: Value,
-        options: WriteOptions,
+        options: WriteOptions<'_>,
+        managed: Option<&Managed>,
     ) -> Result<Arc<Object>, ApiError> {
         let resource = target.id.resource();
         let mut object = kinds::to_hub(resource, target.version, body)?;
@@ -45,13 +48,19 @@ impl ApiServer {
             let guard = self.namespace_guard(target, &name)?;
             // Some defaults depend on the name, which another round generates anew; all else is set already then.
             kinds::set_defaults(resource, &mut object);
+            // What admission adds is the decision of the cluster, which manages no fields.
+            let managed = match managed {
+                Some(managed) => managed.clone(),
+                None => managers::created(target, &object, options, self.store.environment().now()),
+            };
             self.admit_new(resource, &mut object)?;
             let causes = kinds::validate_create(resource, &object);
             if !causes.is_empty() {
                 return Err(invalid(target, &name, causes));
             }
             let key = Key::new(&target.namespace, &name);
-            match self.insert(target, key, object.clone(), guard, options) {
+            let content = Content { value: object.clone(), managed };
+            match self.insert(target, key, content, guard, options) {
                 Ok(created) => return Ok(created),
                 Err(CommitError::Exists) if generated => {}
                 Err(CommitError::Exists) => return Err(ApiError::already_exists(resource, &name)),
@@ -74,7 +83,8 @@ impl ApiServer {
         let target =
             Target { id, version: id.resource().hub, namespace: String::new(), name: None, sub: None };
         self.prepare_new(&target, &mut object)?;
-        let commit = Commit { id, key: Key::new("", name), change: Change::Create(object), guard: None };
+        let commit =
+            Commit { id, key: Key::new("", name), change: Change::Create(object.into()), guard: None };
         self.store.commit(commit).map_err(|_| ApiError::already_exists(id.resource(), name))
     }
 
@@ -82,16 +92,16 @@ impl ApiServer {
         &self,
         target: &Target,
         key: Key,
-        object: Value,
+        content: Content,
         guard: Option<Guard>,
-        options: WriteOptions,
+        options: WriteOptions<'_>,
     ) -> Result<Arc<Object>, CommitError> {
         if !options.dry_run {
-            return self.store.commit(Commit { id: target.id, key, change: Change::Create(object), guard });
+            return self.store.commit(Commit { id: target.id, key, change: Change::Create(content), guard });
         }
-        let commit = Commit { id: target.id, key: key.clone(), change: Change::Create(Value::Null), guard };
-        self.store.check(&commit)?;
-        Ok(Arc::new(Object::detached(target.id, key, 0, object)))
+        let change = Change::Create(Content::default());
+        self.store.check(&Commit { id: target.id, key: key.clone(), change, guard })?;
+        Ok(Arc::new(Object::detached(target.id, key, 0, content)))
     }
 
     /// Sets what the server decides about a new object, and takes away what the client may not decide.
@@ -110,7 +120,9 @@ impl ApiServer {
         let Some(metadata) = metadata::of_mut(object) else {
             return Err(ApiError::bad_request("metadata must be an object"));
         };
-        for field in metadata::SYSTEM_FIELDS.into_iter().chain(["resourceVersion", "selfLink"]) {
+        for field in
+            metadata::SYSTEM_FIELDS.into_iter().chain(["resourceVersion", "selfLink", "managedFields"])
+        {
             metadata.remove(field);
         }
         if resource.namespaced {

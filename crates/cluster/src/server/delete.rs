@@ -4,7 +4,7 @@ use super::path::Target;
 use super::update::{MODIFIED, check_preconditions};
 use super::{ApiServer, metadata, rules};
 use crate::error::ApiError;
-use crate::store::{Change, Commit, CommitError, Object, rfc3339_seconds};
+use crate::store::{Change, Commit, CommitError, Content, Object, rfc3339_seconds};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -118,18 +118,19 @@ impl ApiServer {
 
     fn take_step(&self, stored: &Arc<Object>, step: Step, dry_run: bool) -> Result<Deleted, CommitError> {
         let (id, key, expected) = (stored.id(), stored.key().clone(), stored.revision());
+        let content = |value| Content { value, managed: stored.managed().clone() };
         match step {
             Step::Wait => Ok(Deleted::Pending(Arc::clone(stored))),
             Step::Remove if dry_run => Ok(Deleted::Gone(Arc::clone(stored))),
             Step::Mark(value) if dry_run => {
-                Ok(Deleted::Pending(Arc::new(Object::detached(id, key, expected, value))))
+                Ok(Deleted::Pending(Arc::new(Object::detached(id, key, expected, content(value)))))
             }
             Step::Remove => {
-                let change = Change::Remove { expected, last: Value::clone(&stored.value()) };
+                let change = Change::Remove { expected, last: content(Value::clone(&stored.value())) };
                 self.store.commit(Commit { id, key, change, guard: None }).map(Deleted::Gone)
             }
             Step::Mark(value) => {
-                let change = Change::Replace { expected, value };
+                let change = Change::Replace { expected, content: content(value) };
                 self.store.commit(Commit { id, key, change, guard: None }).map(Deleted::Pending)
             }
         }

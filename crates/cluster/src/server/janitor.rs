@@ -9,7 +9,7 @@ use super::expiry::Expiry;
 use super::path::Target;
 use super::{ApiServer, metadata, rules};
 use crate::registry::ResourceId;
-use crate::store::{Change, Commit, Event, EventKind, Guard, Key, Object, Range};
+use crate::store::{Change, Commit, Content, Event, EventKind, Guard, Key, Object, Range};
 use jiff::Timestamp;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -186,8 +186,9 @@ impl Janitor {
             more |= due.next().is_some();
         }
         if empty && metadata::finalizers(&namespace.value()).next().is_none() {
-            let change =
-                Change::Remove { expected: namespace.revision(), last: Value::clone(&namespace.value()) };
+            let managed = namespace.managed().clone();
+            let last = Content { value: Value::clone(&namespace.value()), managed };
+            let change = Change::Remove { expected: namespace.revision(), last };
             let guard = Some(Guard::NamespaceEmpty(Arc::clone(&key.name)));
             // If it was written or filled meanwhile, the event of that write brings us back here.
             let _ = server.store.commit(Commit { id: namespaces, key: key.clone(), change, guard });

@@ -169,7 +169,7 @@ impl ApiServer {
         let version = target.version;
         match form {
             Form::Table(include) => {
-                let objects: Vec<_> = objects.iter().map(|o| o.in_version(version)).collect();
+                let objects: Vec<_> = objects.iter().map(|o| o.complete_in_version(version)).collect();
                 let now = self.store.environment().now();
                 reply::json(200, &reply::table(resource, &objects, include, now, metadata, true))
             }
@@ -179,13 +179,15 @@ impl ApiServer {
                     "apiVersion": api_version(resource.group, version),
                     "metadata": metadata,
                 });
-                stream_list(&head, objects, move |object| object.json(version))
+                stream_list(&head, objects, move |object, out| object.write_json(version, out))
             }
             Form::Metadata => {
                 let head = json!({
                     "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
                 });
-                stream_list(&head, objects, |object| reply::partial_metadata(object).to_string().into())
+                stream_list(&head, objects, |object, out| {
+                    out.extend_from_slice(reply::partial_metadata(object).to_string().as_bytes());
+                })
             }
         }
     }
@@ -195,7 +197,7 @@ impl ApiServer {
 fn stream_list(
     head: &Value,
     objects: Vec<Arc<Object>>,
-    encode: impl Fn(&Object) -> Bytes + Send + 'static,
+    encode: impl Fn(&Object, &mut Vec<u8>) + Send + 'static,
 ) -> Response {
     let mut head = head.to_string();
     // The head is a JSON object; its closing brace comes after the items.
@@ -213,7 +215,7 @@ fn stream_list(
             if !std::mem::take(&mut first) {
                 piece.push(b',');
             }
-            piece.extend_from_slice(&encode(&object));
+            encode(&object, &mut piece);
         }
         (piece, false)
     };

@@ -8,6 +8,7 @@
 
 mod accept;
 mod admission;
+mod apply;
 mod body;
 mod create;
 mod delete;
@@ -15,6 +16,7 @@ mod endpoints;
 mod expiry;
 mod janitor;
 mod list;
+mod managers;
 mod metadata;
 mod path;
 mod pods;
@@ -73,10 +75,12 @@ impl std::fmt::Debug for Options {
 
 /// How a write is to be done.
 #[derive(Debug, Clone, Copy)]
-struct WriteOptions {
+struct WriteOptions<'a> {
     /// Do everything but the write.
     dry_run: bool,
     validation: FieldValidation,
+    /// Who writes, as managed fields name it.
+    manager: &'a str,
 }
 
 /// The API server.
@@ -115,7 +119,8 @@ impl ApiServer {
 
     fn create_namespaces(&self) {
         let Some(id) = rules::namespaces() else { return };
-        let options = WriteOptions { dry_run: false, validation: FieldValidation::Ignore };
+        let options =
+            WriteOptions { dry_run: false, validation: FieldValidation::Ignore, manager: managers::SYSTEM };
         for name in rules::BOOTSTRAP_NAMESPACES {
             let target =
                 Target { id, version: id.resource().hub, namespace: String::new(), name: None, sub: None };
@@ -123,7 +128,7 @@ impl ApiServer {
                 "apiVersion": "v1", "kind": "Namespace",
                 "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
             });
-            if let Err(error) = self.create(&target, namespace, options) {
+            if let Err(error) = self.create(&target, namespace, options, None) {
                 tracing::error!(namespace = name, %error, "a namespace of the cluster could not be made");
             }
         }

@@ -6,7 +6,7 @@ use super::update::{MODIFIED, check_preconditions};
 use super::{ApiServer, WriteOptions, metadata};
 use crate::error::ApiError;
 use crate::registry::Resource;
-use crate::store::{CommitError, Object, rfc3339_seconds};
+use crate::store::{CommitError, Content, Object, rfc3339_seconds};
 use serde_json::{Map, Value, json};
 
 /// How often a binding is computed anew because the pod was written meanwhile.
@@ -18,7 +18,7 @@ impl ApiServer {
         &self,
         target: &Target,
         binding: &Value,
-        options: WriteOptions,
+        options: WriteOptions<'_>,
     ) -> Result<(), ApiError> {
         let resource = target.id.resource();
         let key = target.key()?;
@@ -45,7 +45,9 @@ impl ApiServer {
             check_bindable(resource, &stored)?;
             let now = rfc3339_seconds(self.store.environment().now());
             let bound = bound(&stored, node, binding, &now);
-            match self.replace(&stored, bound, options) {
+            // Nobody manages what a binding sets: it is the decision of the cluster, not of whoever announces it.
+            let content = Content { value: bound, managed: stored.managed().clone() };
+            match self.replace(&stored, content, options) {
                 Ok(_) => return Ok(()),
                 Err(CommitError::Missing) => return Err(ApiError::not_found(resource, &key.name)),
                 Err(_) => {}

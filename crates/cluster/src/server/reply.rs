@@ -84,7 +84,7 @@ pub(super) fn object_json(
         Form::Metadata => partial_metadata(object),
         Form::Table(include) => {
             let metadata = json!({"resourceVersion": object.value().pointer("/metadata/resourceVersion")});
-            let objects = [object.in_version(target.version)];
+            let objects = [object.complete_in_version(target.version)];
             table(target.id.resource(), &objects, include, now, metadata, headers)
         }
     };
@@ -112,7 +112,7 @@ pub(super) fn partial_metadata(object: &Object) -> Value {
     json!({
         "kind": "PartialObjectMetadata",
         "apiVersion": "meta.k8s.io/v1",
-        "metadata": object.value().get("metadata"),
+        "metadata": object.complete_in_version(object.id().resource().hub).get("metadata"),
     })
 }
 

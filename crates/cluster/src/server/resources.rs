@@ -3,9 +3,11 @@
 use super::accept::{self, Form};
 use super::delete::{DeleteOptions, Deleted, check_propagation};
 use super::list::Selection;
+use super::managers::{self, Ownership};
 use super::path::{Sub, Target};
 use super::query::Query;
-use super::{ApiServer, WriteOptions, body, list, metadata, method_not_allowed, reply, rules, watch};
+use super::update::Candidate;
+use super::{ApiServer, WriteOptions, apply, body, list, metadata, method_not_allowed, reply, rules, watch};
 use crate::error::ApiError;
 use crate::kinds;
 use crate::patch::{self, PatchKind};
@@ -23,6 +25,8 @@ struct Call<'a> {
     query: Query,
     form: Form,
     media_type: String,
+    /// Who writes.
+    manager: String,
     body: axum::body::Bytes,
 }
 
@@ -39,7 +43,14 @@ pub(super) async fn answer(
     }
     let form = accept::form(&head.headers, &query)?;
     let body = if head.method == Method::GET { axum::body::Bytes::new() } else { body::read(body).await? };
-    let call = Call { server, target, query, form, media_type: body::media_type(&head.headers), body };
+    let options_kind = match head.method {
+        Method::POST => "CreateOptions",
+        Method::PUT => "UpdateOptions",
+        _ => "PatchOptions",
+    };
+    let manager = managers::manager(options_kind, &query, &head.headers)?;
+    let media_type = body::media_type(&head.headers);
+    let call = Call { server, target, query, form, media_type, manager, body };
     match (&call.target.sub, &call.target.name) {
         (None, None) => call.collection(&head.method),
         (None, Some(_)) => call.item(&head.method),
@@ -87,8 +98,12 @@ impl Call<'_> {
         }
     }
 
-    fn write_options(&self) -> Result<WriteOptions, ApiError> {
-        Ok(WriteOptions { dry_run: self.query.dry_run()?, validation: self.query.field_validation()? })
+    fn write_options(&self) -> Result<WriteOptions<'_>, ApiError> {
+        Ok(WriteOptions {
+            dry_run: self.query.dry_run()?,
+            validation: self.query.field_validation()?,
+            manager: &self.manager,
+        })
     }
 
     fn reply(&self, code: u16, object: &Object, warnings: &[String]) -> Response {
@@ -109,7 +124,7 @@ impl Call<'_> {
         let options = self.write_options()?;
         let mut object = body::decode(&self.media_type, &self.body)?;
         let warnings = body::admit(&self.target, &mut object, options.validation)?;
-        let created = self.server.create(&self.target, object, options)?;
+        let created = self.server.create(&self.target, object, options, None)?;
         Ok(self.reply(201, &created, &warnings))
     }
 
@@ -117,6 +132,7 @@ impl Call<'_> {
         let resource = self.target.id.resource();
         let options = self.write_options()?;
         let mut object = body::decode(&self.media_type, &self.body)?;
+        let base = managers::take_supplied(&mut object);
         let warnings = body::admit(&self.target, &mut object, options.validation)?;
         let key = self.target.key()?;
         if self.target.sub.is_none()
@@ -132,7 +148,7 @@ impl Call<'_> {
                 ));
             }
             let collection = Target { name: None, ..self.target.clone() };
-            let created = self.server.create(&collection, object, options)?;
+            let created = self.server.create(&collection, object, options, None)?;
             return Ok(self.reply(201, &created, &warnings));
         }
         let hub = kinds::to_hub(resource, self.target.version, object)?;
@@ -141,7 +157,7 @@ impl Call<'_> {
             // Kept for another attempt, which is rare.
             let value = hub.take().unwrap_or_default();
             hub = Some(value.clone());
-            Ok(value)
+            Ok(Candidate { value, ownership: Ownership::Tracked { base: base.clone() } })
         })?;
         Ok(self.reply(200, &updated, &warnings))
     }
@@ -150,15 +166,42 @@ impl Call<'_> {
         let resource = self.target.id.resource();
         let options = self.write_options()?;
         let kind = PatchKind::from_media_type(&self.media_type)?;
+        if kind == PatchKind::Apply {
+            return self.apply(options);
+        }
+        if self.query.get("force").is_some() {
+            return Err(apply::force_forbidden());
+        }
         let patch = patch::Patch::decode(kind, &self.body)?;
         let mut warnings = Vec::new();
         let updated = self.server.update(&self.target, options, |stored| {
-            let mut object = Value::clone(&stored.in_version(self.target.version));
-            patch.apply(resource, self.target.version, &mut object)?;
-            warnings = body::admit(&self.target, &mut object, options.validation)?;
-            kinds::to_hub(resource, self.target.version, object)
+            let version = self.target.version;
+            let mut object = if patch.concerns_managed_fields() {
+                stored.complete_in_version(version)
+            } else {
+                stored.in_version(version)
+            };
+            let object = Arc::make_mut(&mut object);
+            patch.apply(resource, version, object)?;
+            let base = managers::take_supplied(object);
+            warnings = body::admit(&self.target, object, options.validation)?;
+            let value = kinds::to_hub(resource, version, object.take())?;
+            Ok(Candidate { value, ownership: Ownership::Tracked { base } })
         })?;
         Ok(self.reply(200, &updated, &warnings))
+    }
+
+    fn apply(&self, options: WriteOptions<'_>) -> Result<Response, ApiError> {
+        if self.query.get("fieldManager").is_none() {
+            return Err(apply::manager_required());
+        }
+        let applied = body::decode(body::APPLIED, &self.body)?;
+        let force = self.query.flag("force").unwrap_or(false);
+        let mut warnings = Vec::new();
+        match self.server.apply(&self.target, &applied, force, options, &mut warnings)? {
+            apply::Outcome::Created(object) => Ok(self.reply(201, &object, &warnings)),
+            apply::Outcome::Updated(object) => Ok(self.reply(200, &object, &warnings)),
+        }
     }
 
     fn delete_options(&self) -> Result<DeleteOptions, ApiError> {

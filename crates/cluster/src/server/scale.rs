@@ -1,6 +1,8 @@
 //! The `scale` subresource.
 
+use super::managers::Ownership;
 use super::path::Target;
+use super::update::Candidate;
 use super::{ApiServer, WriteOptions};
 use crate::error::ApiError;
 use crate::kinds::{self, scale};
@@ -21,7 +23,7 @@ impl ApiServer {
         &self,
         target: &Target,
         asked: &Value,
-        options: WriteOptions,
+        options: WriteOptions<'_>,
     ) -> Result<Value, ApiError> {
         self.change_scale(target, options, |_| Ok(asked.clone()))
     }
@@ -31,7 +33,7 @@ impl ApiServer {
         &self,
         target: &Target,
         patch: &Patch,
-        options: WriteOptions,
+        options: WriteOptions<'_>,
     ) -> Result<Value, ApiError> {
         self.change_scale(target, options, |current| {
             let mut scale = current.clone();
@@ -43,7 +45,7 @@ impl ApiServer {
     fn change_scale(
         &self,
         target: &Target,
-        options: WriteOptions,
+        options: WriteOptions<'_>,
         change: impl Fn(&Value) -> Result<Value, ApiError>,
     ) -> Result<Value, ApiError> {
         let resource = target.id.resource();
@@ -52,7 +54,8 @@ impl ApiServer {
             let asked = change(&scale::of(&object))?;
             scale::put(&asked, &mut object)
                 .map_err(|cause| ApiError::invalid(resource, &stored.key().name, vec![cause]))?;
-            kinds::to_hub(resource, resource.hub, object)
+            let value = kinds::to_hub(resource, resource.hub, object)?;
+            Ok(Candidate { value, ownership: Ownership::Tracked { base: None } })
         })?;
         Ok(scale::of(&updated.value()))
     }

@@ -1,12 +1,13 @@
 //! Changing objects: PUT and PATCH, of the whole or of the status.
 
 use super::create::check_namespace;
+use super::managers::Ownership;
 use super::path::{Sub, Target};
-use super::{ApiServer, WriteOptions, metadata, rules};
+use super::{ApiServer, WriteOptions, managers, metadata, rules};
 use crate::error::{ApiError, Cause, CauseReason};
 use crate::kinds;
 use crate::registry::{Resource, StatusRule};
-use crate::store::{Change, Commit, CommitError, Object};
+use crate::store::{Change, Commit, CommitError, Content, Object};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,27 +19,39 @@ const ATTEMPTS_MAX: usize = 5;
 pub(super) const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
+/// What a write would make of an object.
+pub(super) struct Candidate {
+    /// The object in hub form.
+    pub(super) value: Value,
+    /// What the write says of managed fields.
+    pub(super) ownership: Ownership,
+}
+
 impl ApiServer {
-    /// Replaces an object by what `compute` makes of the stored one (both in hub form). Called again with the
-    /// newer object if another write comes between.
+    /// Replaces an object by what `compute` makes of the stored one. Called again with the newer object if
+    /// another write comes between.
     pub(super) fn update(
         &self,
         target: &Target,
-        options: WriteOptions,
-        mut compute: impl FnMut(&Object) -> Result<Value, ApiError>,
+        options: WriteOptions<'_>,
+        mut compute: impl FnMut(&Object) -> Result<Candidate, ApiError>,
     ) -> Result<Arc<Object>, ApiError> {
         let resource = target.id.resource();
         let key = target.key()?;
         for _ in 0..ATTEMPTS_MAX {
             let stored = self.store.get(target.id, &key);
             let stored = stored.ok_or_else(|| ApiError::not_found(resource, &key.name))?;
-            let candidate = compute(&stored)?;
-            let new = if target.sub == Some(Sub::Status) {
-                next_status(target, &stored, candidate)?
+            // Held on to, so that it is parsed once at most.
+            let old = stored.value();
+            let Candidate { value, ownership } = compute(&stored)?;
+            let value = if target.sub == Some(Sub::Status) {
+                next_status(target, &stored, value)?
             } else {
-                next_object(target, &stored, candidate)?
+                next_object(target, &stored, value)?
             };
-            match self.replace(&stored, new, options) {
+            let now = self.store.environment().now();
+            let managed = managers::updated(target, &stored, &old, &value, ownership, options, now);
+            match self.replace(&stored, Content { value, managed }, options) {
                 Ok(object) => return Ok(object),
                 Err(CommitError::Missing) => return Err(ApiError::not_found(resource, &key.name)),
                 Err(_) => {}
@@ -52,24 +65,24 @@ impl ApiServer {
     pub(super) fn replace(
         &self,
         stored: &Arc<Object>,
-        new: Value,
-        options: WriteOptions,
+        new: Content,
+        options: WriteOptions<'_>,
     ) -> Result<Arc<Object>, CommitError> {
-        if new == *stored.value() {
+        if new.value == *stored.value() && new.managed.is_same(stored.managed()) {
             return Ok(Arc::clone(stored));
         }
         let (id, key, expected) = (stored.id(), stored.key().clone(), stored.revision());
         if options.dry_run {
             return Ok(Arc::new(Object::detached(id, key, expected, new)));
         }
-        let released = metadata::is_terminating(&new)
-            && metadata::finalizers(&new).next().is_none()
-            && metadata::grace_seconds(&new) == 0
+        let released = metadata::is_terminating(&new.value)
+            && metadata::finalizers(&new.value).next().is_none()
+            && metadata::grace_seconds(&new.value) == 0
             && !rules::removed_by_janitor(id.resource());
         let change = if released {
             Change::Remove { expected, last: new }
         } else {
-            Change::Replace { expected, value: new }
+            Change::Replace { expected, content: new }
         };
         self.store.commit(Commit { id, key, change, guard: None })
     }
@@ -188,7 +201,7 @@ fn keep_system_fields(old: &Value, new: &mut Value) {
         };
     }
     // A field that is spelled out as empty is not a change.
-    for field in ["labels", "annotations", "finalizers", "ownerReferences", "managedFields"] {
+    for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
         let empty = new.get(field).is_some_and(|v| {
             v.as_object().is_some_and(serde_json::Map::is_empty) || v.as_array().is_some_and(Vec::is_empty)
         });

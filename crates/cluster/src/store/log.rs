@@ -32,19 +32,23 @@ impl Event {
         self.object.revision()
     }
 
-    /// Saves memory once most watchers have seen the event. What is still the present state is left alone.
+    /// Saves memory once most watchers have seen the event. The present state is compacted too, since nobody
+    /// has written it for a while – unless it is small, as is most of what every write looks at.
     pub(super) fn compact(&self) {
         if let Some(previous) = &self.previous {
             previous.compact();
         }
-        if self.kind == EventKind::Deleted {
+        if self.kind == EventKind::Deleted || self.object.size() >= COMPACTED_BYTES_MIN {
             self.object.compact();
         }
     }
 }
 
+/// Present objects below this size keep their parsed form.
+const COMPACTED_BYTES_MIN: usize = 512;
+
 /// How many of the newest events stay as fast to read as possible.
-const WARM_EVENTS: usize = 4096;
+const WARM_EVENTS: usize = 2048;
 
 /// How much of the past is kept for each resource.
 #[derive(Debug, Clone, Copy)]

@@ -8,13 +8,14 @@
 //!
 //! The store knows nothing of kinds: rules about pods and namespaces live in the server.
 
+mod encoded;
 mod env;
 mod log;
 mod object;
 
 pub use env::{Environment, SystemEnvironment, rfc3339_seconds};
 pub use log::{Event, EventKind, Limits, TooOld};
-pub use object::{Key, Object, json_size};
+pub use object::{Content, Key, Object, json_size};
 
 use crate::registry::ResourceId;
 use log::EventLog;
@@ -28,20 +29,20 @@ use tokio::sync::watch;
 #[derive(Debug)]
 pub enum Change {
     /// It must not exist yet.
-    Create(Value),
+    Create(Content),
     /// It must exist at this revision.
     Replace {
         /// Revision that the new value was computed from.
         expected: u64,
-        /// The new value.
-        value: Value,
+        /// The new state.
+        content: Content,
     },
     /// It must exist at this revision.
     Remove {
         /// Revision at which the removal was decided.
         expected: u64,
         /// Last state, for watchers.
-        last: Value,
+        last: Content,
     },
 }
 
@@ -237,9 +238,9 @@ impl Store {
     /// Does a write, or nothing. The object that is returned carries its new `resourceVersion`.
     pub fn commit(&self, commit: Commit) -> Result<Arc<Object>, CommitError> {
         let size = match &commit.change {
-            Change::Create(value) | Change::Replace { value, .. } | Change::Remove { last: value, .. } => {
-                json_size(value)
-            }
+            Change::Create(content)
+            | Change::Replace { content, .. }
+            | Change::Remove { last: content, .. } => json_size(&content.value),
         };
         let id = commit.id;
         let (object, cooled) = {
@@ -301,15 +302,15 @@ impl State {
         self.revision += 1;
         let revision = self.revision;
         let Commit { id, key, change, .. } = commit;
-        let (kind, mut value) = match change {
-            Change::Create(value) => (EventKind::Added, value),
-            Change::Replace { value, .. } => (EventKind::Modified, value),
+        let (kind, mut content) = match change {
+            Change::Create(content) => (EventKind::Added, content),
+            Change::Replace { content, .. } => (EventKind::Modified, content),
             Change::Remove { last, .. } => (EventKind::Deleted, last),
         };
-        if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+        if let Some(metadata) = content.value.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.insert("resourceVersion".to_owned(), Value::String(revision.to_string()));
         }
-        let object = Arc::new(Object::new(id, key.clone(), revision, value, size));
+        let object = Arc::new(Object::new(id, key.clone(), revision, content, size));
         let table = &mut self.tables[id.index()];
         let previous = match kind {
             EventKind::Deleted => table.objects.remove(&key),

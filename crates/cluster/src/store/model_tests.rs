@@ -43,9 +43,9 @@ fn take(store: &Store, step: &Step) {
     let value = json!({"metadata": {"name": &*key.name, "namespace": &*key.namespace}});
     let expected = store.get(pods(), &key).map(|o| o.revision());
     let change = match (step, expected) {
-        (Step::Create(..), _) => Change::Create(value),
-        (Step::Change(..), Some(expected)) => Change::Replace { expected, value },
-        (Step::Remove(..), Some(expected)) => Change::Remove { expected, last: value },
+        (Step::Create(..), _) => Change::Create(value.into()),
+        (Step::Change(..), Some(expected)) => Change::Replace { expected, content: value.into() },
+        (Step::Remove(..), Some(expected)) => Change::Remove { expected, last: value.into() },
         (_, None) => return,
     };
     let commit = Commit { id: pods(), key, change, guard: None };
@@ -107,7 +107,7 @@ fn writers_on_many_threads_lose_nothing() {
     let store = Store::new(Limits::default(), Arc::new(SystemEnvironment));
     let key = Key::new("a", "counter");
     let counter = |value: u64| json!({"metadata": {"name": "counter"}, "value": value});
-    let create = Change::Create(counter(0));
+    let create = Change::Create(counter(0).into());
     let commit = |change| Commit { id: pods(), key: key.clone(), change, guard: None };
     store.commit(commit(create)).unwrap();
     std::thread::scope(|scope| {
@@ -117,7 +117,8 @@ fn writers_on_many_threads_lose_nothing() {
                 while done < WRITES {
                     let object = store.get(pods(), &key).unwrap();
                     let value = object.value()["value"].as_u64().unwrap();
-                    let change = Change::Replace { expected: object.revision(), value: counter(value + 1) };
+                    let change =
+                        Change::Replace { expected: object.revision(), content: counter(value + 1).into() };
                     done += usize::from(store.commit(commit(change)).is_ok());
                 }
             });

@@ -1,10 +1,12 @@
 //! One version of one object, immutable and shared: by the table, by the event log, by every reader.
 
+use super::encoded::Encoded;
 use crate::kinds;
+use crate::ownership::Managed;
 use crate::registry::ResourceId;
 use axum::body::Bytes;
 use serde_json::Value;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 
 /// How many served versions of an object keep their encoded form. More versions than this work, but are
 /// encoded anew for every reader.
@@ -26,36 +28,62 @@ impl Key {
     }
 }
 
+/// What is stored of an object: its value, and beside it who manages which field. The value itself has no
+/// `metadata.managedFields`; they are written into what clients get.
+#[derive(Debug, Clone, Default)]
+pub struct Content {
+    /// The object in hub form.
+    pub value: Value,
+    /// Who manages what.
+    pub managed: Managed,
+}
+
+impl From<Value> for Content {
+    fn from(value: Value) -> Self {
+        Self { value, managed: Managed::default() }
+    }
+}
+
+/// The parsed form of an object. It takes several times the memory of the JSON, so objects that nobody has
+/// written for a while keep only that, and are parsed for those who look into them.
+#[derive(Debug)]
+enum Parsed {
+    Kept(Arc<Value>),
+    /// Shared by those who look at it at the same time.
+    OnDemand(Weak<Value>),
+}
+
 /// An object as it was after one write.
 #[derive(Debug)]
 pub struct Object {
     id: ResourceId,
     key: Key,
     revision: u64,
-    /// Gone once the object is history: a parsed object takes ten times the memory of its JSON.
-    value: RwLock<Option<Arc<Value>>>,
+    managed: Managed,
+    parsed: RwLock<Parsed>,
     size: usize,
     // Most objects are read by several watchers and a list or two: they are encoded once a version.
-    encoded: [OnceLock<Bytes>; ENCODINGS_MAX],
+    encoded: [OnceLock<Encoded>; ENCODINGS_MAX],
 }
 
 impl Object {
     /// An object with a value in hub form. `size` is what [`json_size`] says of it: the caller may have
     /// computed it outside of a lock.
-    pub(super) fn new(id: ResourceId, key: Key, revision: u64, value: Value, size: usize) -> Self {
+    pub(super) fn new(id: ResourceId, key: Key, revision: u64, content: Content, size: usize) -> Self {
         Self {
             id,
             key,
             revision,
-            value: RwLock::new(Some(Arc::new(value))),
+            managed: content.managed,
+            parsed: RwLock::new(Parsed::Kept(Arc::new(content.value))),
             size,
             encoded: Default::default(),
         }
     }
 
     /// An object that is not in the store: what a dry run would have written.
-    pub fn detached(id: ResourceId, key: Key, revision: u64, value: Value) -> Self {
-        Self::new(id, key, revision, value, 0)
+    pub fn detached(id: ResourceId, key: Key, revision: u64, content: Content) -> Self {
+        Self::new(id, key, revision, content, 0)
     }
 
     /// The same state with another `resourceVersion`, for watchers to whom a later write is its end.
@@ -64,7 +92,8 @@ impl Object {
         if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.insert("resourceVersion".to_owned(), Value::String(revision.to_string()));
         }
-        Self::new(self.id, self.key.clone(), revision, value, self.size)
+        let content = Content { value, managed: self.managed.clone() };
+        Self::new(self.id, self.key.clone(), revision, content, self.size)
     }
 
     /// What kind of object this is.
@@ -82,26 +111,46 @@ impl Object {
         self.revision
     }
 
-    /// The object in hub form.
-    pub fn value(&self) -> Arc<Value> {
-        let value = self.value.read().unwrap_or_else(PoisonError::into_inner).clone();
-        // What was encoded here can be decoded; there is no third form that an object could have.
-        value.unwrap_or_else(|| {
-            let json = self.hub_slot().and_then(|slot| slot.get());
-            Arc::new(json.and_then(|json| serde_json::from_slice(json).ok()).unwrap_or_default())
-        })
+    /// Who manages which field.
+    pub fn managed(&self) -> &Managed {
+        &self.managed
     }
 
-    /// Keeps nothing but the JSON. For objects that are history: they are still read, but rarely.
+    /// The object in hub form, without `metadata.managedFields`. Hold on to it for as long as it is needed: it
+    /// may have to be parsed anew.
+    pub fn value(&self) -> Arc<Value> {
+        match &*self.parsed.read().unwrap_or_else(PoisonError::into_inner) {
+            Parsed::Kept(value) => return Arc::clone(value),
+            Parsed::OnDemand(shared) => {
+                if let Some(value) = shared.upgrade() {
+                    return value;
+                }
+            }
+        }
+        // What was encoded here can be decoded; there is no third form that an object could have.
+        let encoded = self.hub_slot().and_then(OnceLock::get);
+        let value = Arc::new(encoded.map(Encoded::parse).unwrap_or_default());
+        *self.parsed.write().unwrap_or_else(PoisonError::into_inner) =
+            Parsed::OnDemand(Arc::downgrade(&value));
+        value
+    }
+
+    /// Keeps nothing but the JSON, for objects that are not written any longer, or only rarely.
     pub(super) fn compact(&self) {
         let Some(slot) = self.hub_slot() else { return };
         slot.get_or_init(|| self.encode(self.id.resource().hub));
-        *self.value.write().unwrap_or_else(PoisonError::into_inner) = None;
+        let mut parsed = self.parsed.write().unwrap_or_else(PoisonError::into_inner);
+        if let Parsed::Kept(value) = &*parsed {
+            *parsed = Parsed::OnDemand(Arc::downgrade(value));
+        }
     }
 
-    fn hub_slot(&self) -> Option<&OnceLock<Bytes>> {
-        let resource = self.id.resource();
-        let slot = resource.versions.iter().position(|v| *v == resource.hub)?;
+    fn hub_slot(&self) -> Option<&OnceLock<Encoded>> {
+        self.slot(self.id.resource().hub)
+    }
+
+    fn slot(&self, version: &str) -> Option<&OnceLock<Encoded>> {
+        let slot = self.id.resource().versions.iter().position(|v| *v == version)?;
         self.encoded.get(slot)
     }
 
@@ -110,7 +159,7 @@ impl Object {
         self.size
     }
 
-    /// The object in a served version; shared if that is the stored one.
+    /// The object in a served version, without `metadata.managedFields`; shared if that is the stored one.
     pub fn in_version(&self, version: &str) -> Arc<Value> {
         let resource = self.id.resource();
         if resource.hub == version {
@@ -120,24 +169,35 @@ impl Object {
         }
     }
 
+    /// The object in a served version, with `metadata.managedFields`.
+    pub fn complete_in_version(&self, version: &str) -> Arc<Value> {
+        let mut value = self.in_version(version);
+        if !self.managed.is_empty()
+            && let Some(metadata) =
+                Arc::make_mut(&mut value).get_mut("metadata").and_then(Value::as_object_mut)
+        {
+            metadata.insert("managedFields".to_owned(), self.managed.to_json());
+        }
+        value
+    }
+
     /// The JSON of the object in a served version.
     pub fn json(&self, version: &str) -> Bytes {
-        let slot = self.id.resource().versions.iter().position(|v| *v == version);
-        match slot.and_then(|slot| self.encoded.get(slot)) {
-            Some(cache) => cache.get_or_init(|| self.encode(version)).clone(),
-            None => self.encode(version),
+        let mut out = Vec::new();
+        self.write_json(version, &mut out);
+        out.into()
+    }
+
+    /// Appends the JSON of the object in a served version.
+    pub fn write_json(&self, version: &str, out: &mut Vec<u8>) {
+        match self.slot(version) {
+            Some(slot) => slot.get_or_init(|| self.encode(version)).write(&self.managed, out),
+            None => self.encode(version).write(&self.managed, out),
         }
     }
 
-    fn encode(&self, version: &str) -> Bytes {
-        let resource = self.id.resource();
-        let bytes = if resource.hub == version {
-            serde_json::to_vec(&*self.value())
-        } else {
-            serde_json::to_vec(&kinds::from_hub(resource, version, &self.value()))
-        };
-        // A JSON value has only string keys and no foreign serialisers: encoding it cannot fail.
-        bytes.unwrap_or_default().into()
+    fn encode(&self, version: &str) -> Encoded {
+        Encoded::new(&self.in_version(version))
     }
 }
 

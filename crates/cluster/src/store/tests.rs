@@ -14,7 +14,7 @@ fn pod(namespace: &str, name: &str) -> Value {
 }
 
 fn create(store: &Store, namespace: &str, name: &str) -> Arc<Object> {
-    let change = Change::Create(pod(namespace, name));
+    let change = Change::Create(pod(namespace, name).into());
     store.commit(Commit { id: pods(), key: Key::new(namespace, name), change, guard: None }).unwrap()
 }
 
@@ -40,12 +40,12 @@ fn every_write_has_its_own_revision_and_the_object_carries_it() {
 fn a_write_from_a_stale_read_is_refused() {
     let store = store(Limits::default());
     let expected = create(&store, "a", "x").revision();
-    change(&store, "x", Change::Replace { expected, value: pod("a", "x") }).unwrap();
-    let stale = change(&store, "x", Change::Replace { expected, value: pod("a", "x") });
+    change(&store, "x", Change::Replace { expected, content: pod("a", "x").into() }).unwrap();
+    let stale = change(&store, "x", Change::Replace { expected, content: pod("a", "x").into() });
     assert_eq!(stale.unwrap_err(), CommitError::Stale);
-    let gone = change(&store, "z", Change::Remove { expected, last: pod("a", "z") });
+    let gone = change(&store, "z", Change::Remove { expected, last: pod("a", "z").into() });
     assert_eq!(gone.unwrap_err(), CommitError::Missing);
-    assert_eq!(change(&store, "x", Change::Create(pod("a", "x"))).unwrap_err(), CommitError::Exists);
+    assert_eq!(change(&store, "x", Change::Create(pod("a", "x").into())).unwrap_err(), CommitError::Exists);
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn a_deletion_carries_its_own_revision() {
     let store = store(Limits::default());
     let created = create(&store, "a", "x");
     let last = Value::clone(&created.value());
-    change(&store, "x", Change::Remove { expected: created.revision(), last }).unwrap();
+    change(&store, "x", Change::Remove { expected: created.revision(), last: last.into() }).unwrap();
     let events = store.events(pods(), created.revision(), 10).unwrap().events;
     assert_eq!(events.len(), 1);
     assert_eq!(events[0].kind, EventKind::Deleted);
@@ -87,10 +87,10 @@ fn an_old_view_is_exactly_what_was() {
     create(&store, "z", "other");
     let then = store.revision();
     let d = store.get(pods(), &Key::new("a", "d")).unwrap();
-    change(&store, "d", Change::Remove { expected: d.revision(), last: pod("a", "d") }).unwrap();
+    change(&store, "d", Change::Remove { expected: d.revision(), last: pod("a", "d").into() }).unwrap();
     create(&store, "a", "c");
     let f = store.get(pods(), &Key::new("a", "f")).unwrap();
-    change(&store, "f", Change::Replace { expected: f.revision(), value: pod("a", "f") }).unwrap();
+    change(&store, "f", Change::Replace { expected: f.revision(), content: pod("a", "f").into() }).unwrap();
 
     let range = Range { namespace: Some("a"), ..Range::default() };
     assert_eq!(names(&store.list(pods(), range)), ["b", "c", "f"]);
@@ -111,7 +111,7 @@ fn a_guard_is_checked_in_the_same_instant_as_the_write() {
     let guarded = |revision| Commit {
         id: pods(),
         key: Key::new("a", "x"),
-        change: Change::Create(pod("a", "x")),
+        change: Change::Create(pod("a", "x").into()),
         guard: Some(Guard::Unchanged { id: pods(), key: Key::new("a", "guard"), revision }),
     };
     assert_eq!(store.check(&guarded(other.revision() + 1)), Err(CommitError::Guard));
@@ -119,7 +119,7 @@ fn a_guard_is_checked_in_the_same_instant_as_the_write() {
     let empty = |namespace: &str| Commit {
         id: pods(),
         key: Key::new("q", "y"),
-        change: Change::Create(pod("q", "y")),
+        change: Change::Create(pod("q", "y").into()),
         guard: Some(Guard::NamespaceEmpty(namespace.into())),
     };
     assert_eq!(store.check(&empty("a")), Err(CommitError::Guard));
@@ -138,13 +138,6 @@ async fn a_subscriber_is_woken_by_its_resource_only() {
 }
 
 #[test]
-fn an_object_is_encoded_once() {
-    let store = store(Limits::default());
-    let object = create(&store, "a", "x");
-    assert_eq!(object.json("v1").as_ptr(), object.json("v1").as_ptr());
-}
-
-#[test]
 fn history_is_kept_as_json_and_reads_the_same() {
     let store = store(Limits::default());
     let first = create(&store, "a", "x");
@@ -153,12 +146,34 @@ fn history_is_kept_as_json_and_reads_the_same() {
     // So many writes that the first version is no longer among the newest events.
     for _ in 0..5000 {
         let value = pod("a", "x");
-        expected = change(&store, "x", Change::Replace { expected, value }).unwrap().revision();
+        expected =
+            change(&store, "x", Change::Replace { expected, content: value.into() }).unwrap().revision();
     }
-    // Nobody shares its parsed form any longer: every read parses anew.
-    assert!(!Arc::ptr_eq(&first.value(), &first.value()));
+    // Its parsed form lives only as long as somebody looks at it.
+    let looked_at = Arc::downgrade(&first.value());
+    assert!(looked_at.upgrade().is_none());
+    let held = first.value();
+    assert!(Arc::ptr_eq(&held, &first.value()), "readers at the same time share it");
     assert_eq!(*first.value(), before);
     assert_eq!(first.json("v1"), before.to_string().as_bytes());
-    let present = store.get(pods(), &Key::new("a", "x")).unwrap();
-    assert!(Arc::ptr_eq(&present.value(), &present.value()));
+    let present = Arc::downgrade(&store.get(pods(), &Key::new("a", "x")).unwrap().value());
+    assert!(present.upgrade().is_some(), "what was just written stays parsed");
+}
+
+#[test]
+fn large_objects_that_rest_are_kept_as_json_too_and_small_ones_are_not() {
+    let store = store(Limits::default());
+    let large = json!({"metadata": {"namespace": "a", "name": "large"}, "spec": {"x": "y".repeat(1000)}});
+    change(&store, "large", Change::Create(large.into())).unwrap();
+    create(&store, "a", "small");
+    for i in 0..3000 {
+        create(&store, "b", &format!("p{i}"));
+    }
+    let is_parsed = |name: &str| {
+        let object = store.get(pods(), &Key::new("a", name)).unwrap();
+        let value = Arc::downgrade(&object.value());
+        value.upgrade().is_some()
+    };
+    assert!(!is_parsed("large"));
+    assert!(is_parsed("small"));
 }

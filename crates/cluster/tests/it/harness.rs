@@ -92,6 +92,12 @@ impl Cluster {
         self.call("PATCH", path, &format!("application/{kind}-patch+json"), body.to_string()).await
     }
 
+    /// Server-side apply by a manager; `force` or another option may follow its name: `a&force=true`.
+    pub(crate) async fn apply(&self, path: &str, manager: &str, body: Value) -> Answer {
+        let path = format!("{path}?fieldManager={manager}");
+        self.call("PATCH", &path, "application/apply-patch+yaml", body.to_string()).await
+    }
+
     pub(crate) async fn delete(&self, path: &str, options: Value) -> Answer {
         let body = if options.is_null() { String::new() } else { options.to_string() };
         self.call("DELETE", path, "application/json", body).await
@@ -181,6 +187,20 @@ pub(crate) fn binding(name: &str, node: &str) -> Value {
         "apiVersion": "v1", "kind": "Binding",
         "metadata": {"name": name}, "target": {"kind": "Node", "name": node},
     })
+}
+
+/// What a manager manages of an object: the `fieldsV1` of its entry.
+pub(crate) fn managed<'a>(object: &'a Value, manager: &str) -> Option<&'a Value> {
+    let entries = object["metadata"]["managedFields"].as_array()?;
+    entries.iter().find(|entry| entry["manager"] == manager).map(|entry| &entry["fieldsV1"])
+}
+
+/// The names of all managers of an object, sorted.
+pub(crate) fn managers(object: &Value) -> Vec<&str> {
+    let entries = object["metadata"]["managedFields"].as_array();
+    let mut all: Vec<&str> = entries.into_iter().flatten().filter_map(|e| e["manager"].as_str()).collect();
+    all.sort_unstable();
+    all
 }
 
 pub(crate) fn names(list: &Value) -> Vec<&str> {

@@ -3,6 +3,7 @@
 // A test that meets what it does not expect should stop there and then.
 #![allow(clippy::unwrap_used)]
 
+mod apply;
 mod basics;
 mod binding;
 mod bodies;
@@ -12,5 +13,6 @@ mod deletion;
 mod harness;
 mod hostile;
 mod kinds;
+mod managed;
 mod priority;
 mod watch;
