@@ -10,16 +10,16 @@ fn path(name: &str) -> String {
 }
 
 /// A pod to apply, with these labels.
-fn labelled(labels: Value) -> Value {
+fn labelled(labels: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": labels}})
 }
 
-fn with_spec(spec: Value) -> Value {
+fn with_spec(spec: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec})
 }
 
 fn applied_pod() -> Value {
-    with_spec(json!({"containers": [{"name": "c", "image": "i"}]}))
+    with_spec(&json!({"containers": [{"name": "c", "image": "i"}]}))
 }
 
 #[tokio::test]
@@ -46,10 +46,10 @@ async fn what_another_manager_has_is_a_conflict_that_names_it_until_it_is_forced
     let cluster = Cluster::new();
     cluster.apply(&path("p"), "one", applied_pod()).await.expect(201);
     cluster
-        .apply(&path("p"), "one", with_spec(json!({"containers": [{"name": "c", "image": "i"}]})))
+        .apply(&path("p"), "one", with_spec(&json!({"containers": [{"name": "c", "image": "i"}]})))
         .await
         .expect(200);
-    let other = with_spec(json!({"containers": [{"name": "c", "image": "j"}]}));
+    let other = with_spec(&json!({"containers": [{"name": "c", "image": "j"}]}));
     let refused = cluster.apply(&path("p"), "two", other.clone()).await;
     let causes = refused.body["details"]["causes"].clone();
     let message = refused.refusal(409, "Conflict");
@@ -74,8 +74,8 @@ async fn what_another_manager_has_is_a_conflict_that_names_it_until_it_is_forced
 async fn conflicts_with_several_managers_are_listed_by_manager() {
     let cluster = Cluster::new();
     cluster.post(&format!("{PODS}?fieldManager=maker"), pod("p")).await.expect(201);
-    cluster.apply(&path("p"), "one", labelled(json!({"a": "1", "b": "1"}))).await.expect(200);
-    let refused = cluster.apply(&path("p"), "two", labelled(json!({"a": "2", "b": "2", "app": "x"}))).await;
+    cluster.apply(&path("p"), "one", labelled(&json!({"a": "1", "b": "1"}))).await.expect(200);
+    let refused = cluster.apply(&path("p"), "two", labelled(&json!({"a": "2", "b": "2", "app": "x"}))).await;
     assert_eq!(
         refused.refusal(409, "Conflict"),
         "Apply failed with 3 conflicts: conflicts with \"maker\" using v1:\n- .metadata.labels.app\n\
@@ -88,11 +88,11 @@ async fn equal_values_have_several_managers_and_go_with_the_last() {
     let cluster = Cluster::new();
     cluster.apply(&path("p"), "base", applied_pod()).await.expect(201);
     for manager in ["one", "two"] {
-        cluster.apply(&path("p"), manager, labelled(json!({"shared": "x"}))).await.expect(200);
+        cluster.apply(&path("p"), manager, labelled(&json!({"shared": "x"}))).await.expect(200);
     }
-    let left = cluster.apply(&path("p"), "one", labelled(json!({}))).await.expect(200);
+    let left = cluster.apply(&path("p"), "one", labelled(&json!({}))).await.expect(200);
     assert_eq!(left["metadata"]["labels"]["shared"], "x", "two still applies it");
-    let gone = cluster.apply(&path("p"), "two", labelled(json!({}))).await.expect(200);
+    let gone = cluster.apply(&path("p"), "two", labelled(&json!({}))).await.expect(200);
     assert_eq!(gone["metadata"]["labels"].get("shared"), None);
 }
 
@@ -100,16 +100,16 @@ async fn equal_values_have_several_managers_and_go_with_the_last() {
 async fn what_is_no_longer_applied_goes_and_what_others_wrote_stays() {
     let cluster = Cluster::new();
     cluster.apply(&path("p"), "base", applied_pod()).await.expect(201);
-    cluster.apply(&path("p"), "me", labelled(json!({"mine": "1", "kept": "1"}))).await.expect(200);
+    cluster.apply(&path("p"), "me", labelled(&json!({"mine": "1", "kept": "1"}))).await.expect(200);
     cluster.patch(&path("p"), "merge", json!({"metadata": {"labels": {"theirs": "1"}}})).await.expect(200);
-    let now = cluster.apply(&path("p"), "me", labelled(json!({"kept": "1"}))).await.expect(200);
+    let now = cluster.apply(&path("p"), "me", labelled(&json!({"kept": "1"}))).await.expect(200);
     assert_eq!(now["metadata"]["labels"], json!({"kept": "1", "theirs": "1"}));
 }
 
 #[tokio::test]
 async fn lists_with_keys_are_merged_by_entry_and_lists_without_as_a_whole() {
     let cluster = Cluster::new();
-    let first = with_spec(json!({
+    let first = with_spec(&json!({
         "containers": [{"name": "c", "image": "i", "ports": [{"containerPort": 80}], "env": [{"name": "A", "value": "1"}]}],
         "tolerations": [{"key": "a", "operator": "Exists"}],
     }));
@@ -121,7 +121,7 @@ async fn lists_with_keys_are_merged_by_entry_and_lists_without_as_a_whole() {
     );
     assert!(text.contains(r#""f:tolerations":{}"#), "{text}");
     // Another manager adds an annotation-like label of its own and conflicts on the whole atomic list.
-    let atomic = with_spec(json!({"tolerations": [{"key": "b", "operator": "Exists"}]}));
+    let atomic = with_spec(&json!({"tolerations": [{"key": "b", "operator": "Exists"}]}));
     let message = cluster.apply(&path("p"), "two", atomic).await.refusal(409, "Conflict");
     assert!(message.ends_with("conflict with \"one\": .spec.tolerations"), "{message}");
 }
@@ -157,7 +157,7 @@ async fn a_dry_run_tells_and_does_nothing() {
     cluster.get(&path("p")).await.refusal(404, "NotFound");
     cluster.apply(&path("p"), "me", applied_pod()).await.expect(201);
     let before = cluster.get(&path("p")).await.expect(200);
-    let told = cluster.apply(&path("p"), "two&dryRun=All", labelled(json!({"x": "y"}))).await.expect(200);
+    let told = cluster.apply(&path("p"), "two&dryRun=All", labelled(&json!({"x": "y"}))).await.expect(200);
     assert_eq!(told["metadata"]["labels"]["x"], "y");
     assert_eq!(cluster.get(&path("p")).await.expect(200), before);
 }
@@ -175,11 +175,11 @@ async fn bad_applies_are_refused_with_a_reason() {
         (json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "p"}}), "invalid object type"),
         (json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "q"}}), "does not match the name"),
         (json!({"apiVersion": "v1", "kind": "Pod", "metadata": []}), "metadata must be an object"),
-        (with_spec(json!({"contaners": []})), ".spec.contaners: field not declared in schema"),
-        (with_spec(json!({"containers": "x"})), ".spec.containers"),
-        (with_spec(json!({"containers": [{"image": "i"}]})), "none of its keys"),
+        (with_spec(&json!({"contaners": []})), ".spec.contaners: field not declared in schema"),
+        (with_spec(&json!({"containers": "x"})), ".spec.containers"),
+        (with_spec(&json!({"containers": [{"image": "i"}]})), "none of its keys"),
         (
-            with_spec(json!({"containers": [{"name": "c"}, {"name": "c"}]})),
+            with_spec(&json!({"containers": [{"name": "c"}, {"name": "c"}]})),
             "duplicate entries for key [name=\"c\"]",
         ),
         (
@@ -209,7 +209,7 @@ async fn bad_applies_are_refused_with_a_reason() {
 async fn the_status_is_applied_through_its_own_endpoint_only() {
     let cluster = Cluster::new();
     cluster.apply(&path("p"), "me", applied_pod()).await.expect(201);
-    let mut both = labelled(json!({"x": "y"}));
+    let mut both = labelled(&json!({"x": "y"}));
     both["status"] = json!({"message": "hello"});
     let main = cluster.apply(&path("p"), "main", both.clone()).await.expect(200);
     assert_eq!(main["status"].get("message"), None);
@@ -234,9 +234,10 @@ async fn objects_that_nobody_managed_belong_to_a_past_before_the_first_apply() {
     let bare =
         cluster.patch(&path("p"), "merge", json!({"metadata": {"labels": {"a": "b"}}})).await.expect(200);
     assert_eq!(bare["metadata"].get("managedFields"), None);
-    let applied = cluster.apply(&path("p"), "me", labelled(json!({"a": "b"}))).await.expect(200);
+    let applied = cluster.apply(&path("p"), "me", labelled(&json!({"a": "b"}))).await.expect(200);
     assert_eq!(managers(&applied), ["before-first-apply", "me"]);
-    let message = cluster.apply(&path("p"), "me", labelled(json!({"a": "c"}))).await.refusal(409, "Conflict");
+    let message =
+        cluster.apply(&path("p"), "me", labelled(&json!({"a": "c"}))).await.refusal(409, "Conflict");
     assert!(message.contains("\"before-first-apply\" using v1: .metadata.labels.a"), "{message}");
 }
 
@@ -299,7 +300,7 @@ async fn a_watch_sees_an_apply_once_and_a_repeated_one_not_at_all() {
     let mut events = cluster.watch(&format!("{PODS}?watch=true&resourceVersion={}", version(&created))).await;
     cluster.apply(&path("p"), "me", applied_pod()).await.expect(200);
     assert!(events.is_quiet().await);
-    cluster.apply(&path("p"), "two", labelled(json!({"x": "y"}))).await.expect(200);
+    cluster.apply(&path("p"), "two", labelled(&json!({"x": "y"}))).await.expect(200);
     let event = events.next().await.unwrap();
     assert_eq!(managers(&event["object"]), ["me", "two"]);
 }
