@@ -32,6 +32,8 @@ pub struct ClusterOptions {
     pub gpus_per_node: u32,
     /// How fast simulated pods start and stop.
     pub kubelets: kubelet::Options,
+    /// False leaves nodes and the pods on them to whoever writes their status.
+    pub simulate_nodes: bool,
 }
 
 impl Default for ClusterOptions {
@@ -42,6 +44,7 @@ impl Default for ClusterOptions {
             nodes: 0,
             gpus_per_node: 0,
             kubelets: kubelet::Options::default(),
+            simulate_nodes: true,
         }
     }
 }
@@ -114,8 +117,10 @@ impl Cluster {
         let mut tasks = JoinSet::new();
         tasks.spawn(listener::serve(listener, identities.server, router, shutdown.clone()));
         tasks.spawn(until(shutdown.clone(), server::run_janitor(server.clone())));
-        let kubelets = in_process.clone();
-        tasks.spawn(async move { kubelet::run(kubelets, options.kubelets, ended(shutdown)).await });
+        if options.simulate_nodes {
+            let kubelets = in_process.clone();
+            tasks.spawn(async move { kubelet::run(kubelets, options.kubelets, ended(shutdown)).await });
+        }
         tracing::info!(url = url_of(address), nodes = options.nodes, "embedded cluster is up");
         Ok(Self { address, kubeconfig, client, in_process, server, end, tasks })
     }

@@ -23,6 +23,33 @@ pub(crate) enum Part {
     ControllerManager,
 }
 
+/// What a control plane is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Purpose {
+    /// Stories: all controllers run, and losing a node takes seconds.
+    Stories,
+    /// Answers of the API: what nobody asked for does not happen, and defaults are those of Kubernetes.
+    Api,
+}
+
+impl Purpose {
+    /// How long pods stay on a node that is lost.
+    fn toleration_seconds(self) -> u32 {
+        match self {
+            Self::Stories => 3,
+            Self::Api => 300,
+        }
+    }
+
+    fn controllers(self) -> &'static str {
+        match self {
+            Self::Stories => "*",
+            // Those whose work is part of what a deletion means.
+            Self::Api => "namespace-controller,garbage-collector-controller,podgroup-protection-controller",
+        }
+    }
+}
+
 /// A control plane. Its processes and its folder end with it.
 #[derive(Debug)]
 pub(crate) struct ControlPlane {
@@ -34,7 +61,7 @@ pub(crate) struct ControlPlane {
 
 impl ControlPlane {
     /// Starts all parts and waits until requests are served.
-    pub(crate) async fn start(release: Release, binary: &Path) -> anyhow::Result<Self> {
+    pub(crate) async fn start(release: Release, binary: &Path, purpose: Purpose) -> anyhow::Result<Self> {
         let folder = std::env::temp_dir().join(format!("tutti-e2e-{}", uuid::Uuid::new_v4().simple()));
         std::fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let certificates = Certificates::generate(folder.join("certificates"))?;
@@ -47,10 +74,13 @@ impl ControlPlane {
         };
         let parts = [
             component("etcd", etcd_arguments(&folder, &certificates, etcd)),
-            component("kube-apiserver", api_server_arguments(release, &folder, &certificates, etcd, api)),
+            component(
+                "kube-apiserver",
+                api_server_arguments(release, purpose, &folder, &certificates, etcd, api),
+            ),
             component(
                 "kube-controller-manager",
-                controller_manager_arguments(release, &certificates, &url, controllers)?,
+                controller_manager_arguments(release, purpose, &certificates, &url, controllers)?,
             ),
         ];
         let this = Self { folder, kubeconfig, parts: Mutex::new(parts), keep_folder: false.into() };
@@ -153,6 +183,7 @@ fn etcd_arguments(folder: &Path, certificates: &Certificates, port: u16) -> Vec<
 
 fn api_server_arguments(
     release: Release,
+    purpose: Purpose,
     folder: &Path,
     certificates: &Certificates,
     etcd: u16,
@@ -182,9 +213,8 @@ fn api_server_arguments(
         ("service-cluster-ip-range", "10.0.0.0/24".to_owned()),
         // Nodes are posted without a kubelet, and pods without a service account.
         ("disable-admission-plugins", "ServiceAccount,TaintNodesByCondition".to_owned()),
-        // Losing a node should take seconds.
-        ("default-not-ready-toleration-seconds", "3".to_owned()),
-        ("default-unreachable-toleration-seconds", "3".to_owned()),
+        ("default-not-ready-toleration-seconds", purpose.toleration_seconds().to_string()),
+        ("default-unreachable-toleration-seconds", purpose.toleration_seconds().to_string()),
         ("feature-gates", release.feature_gates()),
         ("runtime-config", release.runtime_config().to_owned()),
     ])
@@ -192,6 +222,7 @@ fn api_server_arguments(
 
 fn controller_manager_arguments(
     release: Release,
+    purpose: Purpose,
     certificates: &Certificates,
     url: &str,
     port: u16,
@@ -205,6 +236,7 @@ fn controller_manager_arguments(
         ("tls-cert-file", certificate),
         ("tls-private-key-file", key),
         ("leader-elect", "false".to_owned()),
+        ("controllers", purpose.controllers().to_owned()),
         // Each controller has rights of its own; the controller manager itself has few.
         ("use-service-account-credentials", "true".to_owned()),
         ("service-account-private-key-file", certificates.service_accounts().0),

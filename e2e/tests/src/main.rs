@@ -1,5 +1,6 @@
 //! Tutti against the real Kubernetes. `e2e/run` builds what this needs and calls it.
 
+mod api;
 mod certificates;
 mod control_plane;
 mod differential;
@@ -12,6 +13,7 @@ mod world;
 
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
+use control_plane::Purpose;
 use release::Release;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -32,6 +34,26 @@ enum What {
     Stories(StoriesArgs),
     /// Compare the engine with kube-scheduler's own plugins on random clusters, for every release.
     Differential(DifferentialArgs),
+    /// Send the same requests to the real API server and to the embedded one, for every release.
+    Api(ApiArgs),
+    /// Start control planes, print where their kubeconfigs are, and keep them until Ctrl-C.
+    Serve(ServeArgs),
+}
+
+#[derive(Debug, Args)]
+struct ServeArgs {
+    /// What for.
+    #[arg(long, value_enum, default_value_t = Purpose::Stories)]
+    purpose: Purpose,
+}
+
+#[derive(Debug, Args)]
+struct ApiArgs {
+    /// Send only scripts with one of these texts in their names.
+    filters: Vec<String>,
+    /// Use the API server of this kubeconfig in place of our own; $TUTTI_E2E_KUBECONFIG says the same.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -83,6 +105,8 @@ async fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match &cli.what {
         What::Stories(args) => runner::stories(&cli.binaries, args).await,
+        What::Api(args) => api::run(&cli.binaries, args).await,
+        What::Serve(args) => runner::serve(&cli.binaries, args).await,
         What::Differential(args) => differential::run(&cli.binaries, args),
     };
     match result {

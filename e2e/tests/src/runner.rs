@@ -1,14 +1,14 @@
 //! Tells stories one after the other and says how they ended.
 
-use crate::control_plane::ControlPlane;
+use crate::control_plane::{ControlPlane, Purpose};
 use crate::stories::{self, Story};
 use crate::world::{Setting, World};
-use crate::{Binary, StoriesArgs};
+use crate::{Binary, ServeArgs, StoriesArgs};
 use anyhow::{Context as _, anyhow};
 use futures::FutureExt as _;
 use std::io::Write as _;
 use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tutti_cluster::kubeconfig;
 
@@ -34,9 +34,7 @@ pub(crate) async fn stories(binaries: &[Binary], args: &StoriesArgs) -> anyhow::
     }
     let start = Instant::now();
     let mut count = Count::default();
-    let given =
-        args.kubeconfig.clone().or_else(|| std::env::var_os("TUTTI_E2E_KUBECONFIG").map(PathBuf::from));
-    if let Some(file) = &given {
+    if let Some(file) = &given_kubeconfig(args.kubeconfig.as_deref()) {
         let newest = binaries.last().context("no control plane binary is given")?;
         let setting = Setting {
             control_plane: None,
@@ -49,7 +47,7 @@ pub(crate) async fn stories(binaries: &[Binary], args: &StoriesArgs) -> anyhow::
     } else {
         for binary in binaries {
             let started = Instant::now();
-            let control_plane = ControlPlane::start(binary.release, &binary.file).await?;
+            let control_plane = ControlPlane::start(binary.release, &binary.file, Purpose::Stories).await?;
             let client = control_plane.client().await?;
             let version = client.apiserver_version().await?.git_version;
             say(&format!("control plane {version} is up after {}", seconds(started)));
@@ -75,6 +73,18 @@ pub(crate) async fn stories(binaries: &[Binary], args: &StoriesArgs) -> anyhow::
         seconds(start)
     ));
     Ok(count.failed == 0)
+}
+
+/// Starts control planes for people to look at.
+pub(crate) async fn serve(binaries: &[Binary], args: &ServeArgs) -> anyhow::Result<bool> {
+    let mut serving = Vec::new();
+    for binary in binaries {
+        let control_plane = ControlPlane::start(binary.release, &binary.file, args.purpose).await?;
+        say(&format!("{}: KUBECONFIG={}", binary.release, control_plane.kubeconfig().display()));
+        serving.push(control_plane);
+    }
+    tokio::signal::ctrl_c().await?;
+    Ok(true)
 }
 
 async fn tell_all(place: &str, setting: &Setting<'_>, told: &[Story], count: &mut Count) {
@@ -117,7 +127,12 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a message")
 }
 
-fn seconds(since: Instant) -> String {
+/// The cluster to use in place of our own, by argument or by environment.
+pub(crate) fn given_kubeconfig(argument: Option<&Path>) -> Option<PathBuf> {
+    argument.map(Path::to_owned).or_else(|| std::env::var_os("TUTTI_E2E_KUBECONFIG").map(PathBuf::from))
+}
+
+pub(crate) fn seconds(since: Instant) -> String {
     format!("{:.1} s", since.elapsed().as_secs_f64())
 }
 

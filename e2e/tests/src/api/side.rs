@@ -1,0 +1,68 @@
+//! One of the two servers: its client and what was learnt from its answers.
+
+use super::answer::Answer;
+use super::script::{Body, Request, Variables, fill};
+use crate::wait::{PATIENCE, pause};
+use anyhow::Context as _;
+use kube::Client;
+use serde_json::Value;
+use std::time::{Duration, Instant};
+
+/// An answer that takes longer has failed; watches of scripts end by themselves after a second or two.
+const ANSWER_MAX: Duration = Duration::from_secs(40);
+
+/// A server that requests are sent to.
+pub(super) struct Side {
+    pub(super) client: Client,
+    pub(super) variables: Variables,
+}
+
+impl Side {
+    /// Sends a request, more than once if its answer comes eventually, and saves what it is told to save.
+    pub(super) async fn ask(&mut self, request: &Request) -> anyhow::Result<Answer> {
+        let deadline = Instant::now() + PATIENCE;
+        let answer = loop {
+            let answer = self.send(request).await?;
+            if !request.eventually || answer.code == request.code || Instant::now() >= deadline {
+                break answer;
+            }
+            pause().await;
+        };
+        for (name, path) in &request.save {
+            let steps = path.split('.');
+            let found = steps.fold(Some(&answer.body), |value, step| {
+                let value = value?;
+                step.parse::<usize>().map_or_else(|_| value.get(step), |index| value.get(index))
+            });
+            // What is not there is a difference that the comparison reports; requests that need it show more.
+            let text = found.and_then(Value::as_str).unwrap_or("absent");
+            self.variables.insert(name.clone(), text.to_owned());
+        }
+        Ok(answer)
+    }
+
+    async fn send(&self, request: &Request) -> anyhow::Result<Answer> {
+        let path = fill(&request.path, &self.variables).replace(' ', "%20");
+        let mut builder = http::Request::builder().method(request.method.clone()).uri(&path);
+        for (name, value) in &request.headers {
+            builder = builder.header(name, fill(value, &self.variables));
+        }
+        let body = match &request.body {
+            None => Vec::new(),
+            Some(Body::Raw(text)) => fill(text, &self.variables).into_bytes(),
+            Some(Body::Yaml(text)) => {
+                let text = fill(text, &self.variables);
+                let value: Value = serde_saphyr::from_str(&text).with_context(|| format!("body {text}"))?;
+                serde_json::to_vec(&value)?
+            }
+        };
+        let sent = builder.body(kube::client::Body::from(body))?;
+        let exchange = async {
+            let (head, body) = self.client.send(sent).await?.into_parts();
+            let bytes = body.collect_bytes().await?;
+            Answer::read(&head, &bytes, path.contains("watch=true"))
+        };
+        let answer = tokio::time::timeout(ANSWER_MAX, exchange).await;
+        answer.with_context(|| format!("{} {path} is not answered", request.method))?
+    }
+}
