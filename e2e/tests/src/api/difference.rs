@@ -34,7 +34,7 @@ fn compare(path: &str, real: Option<&Value>, embedded: Option<&Value>, out: &mut
         }
         (real, embedded) if real == embedded => {}
         (real, embedded) => {
-            out.push(Difference { path: path.to_owned(), real: real.cloned(), embedded: embedded.cloned() })
+            out.push(Difference { path: path.to_owned(), real: real.cloned(), embedded: embedded.cloned() });
         }
     }
 }

@@ -29,11 +29,13 @@ impl Side {
             pause().await;
         };
         for (name, path) in &request.save {
-            let steps = path.split('.');
-            let found = steps.fold(Some(&answer.body), |value, step| {
-                let value = value?;
-                step.parse::<usize>().map_or_else(|_| value.get(step), |index| value.get(index))
-            });
+            let mut found = Some(&answer.body);
+            for step in path.split('.') {
+                found = found.and_then(|value| match step.parse::<usize>() {
+                    Ok(index) => value.get(index),
+                    Err(_) => value.get(step),
+                });
+            }
             // What is not there is a difference that the comparison reports; requests that need it show more.
             let text = found.and_then(Value::as_str).unwrap_or("absent");
             self.variables.insert(name.clone(), text.to_owned());
