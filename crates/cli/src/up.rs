@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use tutti_cluster::cluster::{Cluster, ClusterOptions};
 use tutti_cluster::kubeconfig;
 use tutti_cluster::listener::Port;
+use tutti_cluster::registry::Release;
 
 /// Start a cluster to try Tutti on: a Kubernetes API server, simulated nodes and the scheduler, in one process.
 ///
@@ -30,6 +31,10 @@ pub(crate) struct UpArgs {
     /// ~/.local/state (`tutti/kubeconfig-PORT` if the port is not 6443). A file that tutti did not write is never overwritten.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+    /// Kubernetes to be like: 1.35, 1.36, 1.37, or all, which serves what any of them does and is otherwise like the
+    /// newest. It decides which versions of Workload and PodGroup there are.
+    #[arg(long, value_name = "VERSION", default_value_t = Release::All)]
+    kubernetes: Release,
     /// Do not run the scheduler: pods stay pending until you bind them or run a scheduler of your own.
     #[arg(long)]
     no_scheduler: bool,
@@ -49,6 +54,7 @@ impl UpArgs {
             port: self.port.map_or(Port::Preferred, Port::Exactly),
             nodes,
             gpus_per_node,
+            release: self.kubernetes,
             ..ClusterOptions::default()
         }
     }

@@ -3,6 +3,7 @@
 use crate::kubeconfig;
 use crate::kubelet::{self, NodeTemplate};
 use crate::listener::{self, ListenError, Port};
+use crate::registry::Release;
 use crate::server::{self, ApiServer};
 use crate::tls::{Identities, TlsError};
 use axum::Router;
@@ -34,6 +35,8 @@ pub struct ClusterOptions {
     pub kubelets: kubelet::Options,
     /// False leaves nodes and the pods on them to whoever writes their status.
     pub simulate_nodes: bool,
+    /// The Kubernetes that the API server is like.
+    pub release: Release,
 }
 
 impl Default for ClusterOptions {
@@ -45,6 +48,7 @@ impl Default for ClusterOptions {
             gpus_per_node: 0,
             kubelets: kubelet::Options::default(),
             simulate_nodes: true,
+            release: Release::default(),
         }
     }
 }
@@ -108,7 +112,8 @@ impl Cluster {
         let kubeconfig = kubeconfig::render(&url_of(address), &identities);
         let client = kubeconfig::client(&kubeconfig).await?;
 
-        let server = ApiServer::new(server::Options::default());
+        let server =
+            ApiServer::new(server::Options { release: options.release, ..server::Options::default() });
         let router = server::router(server.clone());
         let in_process = in_process_client(router.clone());
         create_nodes(&in_process, options.nodes, options.gpus_per_node).await?;

@@ -1,15 +1,22 @@
 //! Discovery documents: which groups, versions and resources there are. All generated from the registry.
 
-use crate::registry::{RESOURCES, Resource, StatusRule, Subresource, api_version};
+use crate::registry::{Access, Catalog, Resource, StatusRule, Subresource, api_version};
 use serde_json::{Value, json};
 
 /// Verbs of an ordinary resource.
 const VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
+fn verbs(resource: &Resource) -> &'static [&'static str] {
+    match resource.access {
+        Access::Stored => VERBS,
+        Access::Asked => &["create"],
+    }
+}
+
 /// Groups in the order of the registry, the core group (`""`) included.
-fn groups() -> Vec<&'static str> {
+fn groups(catalog: &Catalog) -> Vec<&'static str> {
     let mut groups = Vec::new();
-    for place in RESOURCES.iter().flat_map(Resource::places) {
+    for place in catalog.resources().flat_map(Resource::places) {
         if !groups.contains(&place.group) {
             groups.push(place.group);
         }
@@ -18,9 +25,9 @@ fn groups() -> Vec<&'static str> {
 }
 
 /// Versions of a group, most preferred first: stable before beta before alpha.
-fn versions(group: &str) -> Vec<&'static str> {
+fn versions(catalog: &Catalog, group: &str) -> Vec<&'static str> {
     let mut versions = Vec::new();
-    for place in RESOURCES.iter().flat_map(Resource::places).filter(|place| place.group == group) {
+    for place in catalog.resources().flat_map(Resource::places).filter(|place| place.group == group) {
         if !versions.contains(&place.version) {
             versions.push(place.version);
         }
@@ -29,8 +36,12 @@ fn versions(group: &str) -> Vec<&'static str> {
     versions
 }
 
-fn served<'a>(group: &'a str, version: &'a str) -> impl Iterator<Item = &'static Resource> + 'a {
-    RESOURCES.iter().filter(move |r| r.served_as(group, version).is_some())
+fn served<'a>(
+    catalog: &Catalog,
+    group: &'a str,
+    version: &'a str,
+) -> impl Iterator<Item = &'static Resource> + use<'a> {
+    catalog.resources().filter(move |r| r.served_as(group, version).is_some())
 }
 
 /// A subresource as discovery describes it: path part, group, version and kind of the body, verbs.
@@ -79,33 +90,34 @@ fn subresources(resource: &Resource, version: &str) -> Vec<SubresourceEntry> {
 }
 
 /// Body of `GET /api`, not aggregated.
-pub fn core_versions() -> Value {
+pub fn core_versions(catalog: &Catalog) -> Value {
     json!({
         "kind": "APIVersions",
-        "versions": versions(""),
+        "versions": versions(catalog, ""),
         "serverAddressByClientCIDRs": [],
     })
 }
 
 /// Body of `GET /apis`, not aggregated.
-pub fn group_list() -> Value {
-    let groups: Vec<Value> = groups().into_iter().filter(|g| !g.is_empty()).map(group_entry).collect();
+pub fn group_list(catalog: &Catalog) -> Value {
+    let groups: Vec<Value> =
+        groups(catalog).into_iter().filter(|g| !g.is_empty()).map(|g| group_entry(catalog, g)).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
 /// Body of `GET /apis/GROUP`.
-pub fn group(name: &str) -> Option<Value> {
-    if name.is_empty() || !groups().contains(&name) {
+pub fn group(catalog: &Catalog, name: &str) -> Option<Value> {
+    if name.is_empty() || !groups(catalog).contains(&name) {
         return None;
     }
-    let mut entry = group_entry(name);
+    let mut entry = group_entry(catalog, name);
     entry["kind"] = json!("APIGroup");
     entry["apiVersion"] = json!("v1");
     Some(entry)
 }
 
-fn group_entry(name: &str) -> Value {
-    let versions: Vec<Value> = versions(name)
+fn group_entry(catalog: &Catalog, name: &str) -> Value {
+    let versions: Vec<Value> = versions(catalog, name)
         .into_iter()
         .map(|version| json!({"groupVersion": api_version(name, version), "version": version}))
         .collect();
@@ -113,12 +125,12 @@ fn group_entry(name: &str) -> Value {
 }
 
 /// Body of `GET /api/v1` and `GET /apis/GROUP/VERSION`.
-pub fn resource_list(group: &str, version: &str) -> Option<Value> {
+pub fn resource_list(catalog: &Catalog, group: &str, version: &str) -> Option<Value> {
     let mut resources = Vec::new();
-    for resource in served(group, version) {
+    for resource in served(catalog, group, version) {
         let mut entry = json!({
             "name": resource.plural, "singularName": resource.singular,
-            "namespaced": resource.namespaced, "kind": resource.kind, "verbs": VERBS,
+            "namespaced": resource.namespaced, "kind": resource.kind, "verbs": verbs(resource),
         });
         if !resource.short_names.is_empty() {
             entry["shortNames"] = json!(resource.short_names);
@@ -149,13 +161,15 @@ pub fn resource_list(group: &str, version: &str) -> Option<Value> {
 }
 
 /// Body of `GET /api` (`core`) or `GET /apis`, aggregated, in `v2` or `v2beta1` of `apidiscovery.k8s.io`.
-pub fn aggregated(core: bool, discovery_version: &str) -> Value {
-    let items: Vec<Value> = groups()
+pub fn aggregated(catalog: &Catalog, core: bool, discovery_version: &str) -> Value {
+    let items: Vec<Value> = groups(catalog)
         .into_iter()
         .filter(|group| group.is_empty() == core)
         .map(|group| {
-            let versions: Vec<Value> =
-                versions(group).into_iter().map(|version| aggregated_version(group, version)).collect();
+            let versions: Vec<Value> = versions(catalog, group)
+                .into_iter()
+                .map(|version| aggregated_version(catalog, group, version))
+                .collect();
             let metadata = if core { json!({}) } else { json!({"name": group}) };
             json!({"metadata": metadata, "versions": versions})
         })
@@ -168,8 +182,8 @@ pub fn aggregated(core: bool, discovery_version: &str) -> Value {
     })
 }
 
-fn aggregated_version(group: &str, version: &str) -> Value {
-    let resources: Vec<Value> = served(group, version)
+fn aggregated_version(catalog: &Catalog, group: &str, version: &str) -> Value {
+    let resources: Vec<Value> = served(catalog, group, version)
         .map(|resource| {
             let subresources: Vec<Value> = subresources(resource, version)
                 .into_iter()
@@ -186,7 +200,7 @@ fn aggregated_version(group: &str, version: &str) -> Value {
                 "responseKind": {"group": group, "version": version, "kind": resource.kind},
                 "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
                 "singularResource": resource.singular,
-                "verbs": VERBS,
+                "verbs": verbs(resource),
             });
             for (key, list) in [("shortNames", resource.short_names), ("categories", resource.categories)] {
                 if !list.is_empty() {
@@ -205,10 +219,13 @@ fn aggregated_version(group: &str, version: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::registry::Release;
+
+    const ALL: fn() -> Catalog = || Catalog::new(Release::All);
 
     #[test]
     fn stable_versions_are_preferred() {
-        let group = group("scheduling.k8s.io").unwrap();
+        let group = group(&ALL(), "scheduling.k8s.io").unwrap();
         assert_eq!(group["preferredVersion"]["version"], "v1");
         let versions: Vec<&str> =
             group["versions"].as_array().unwrap().iter().map(|v| v["version"].as_str().unwrap()).collect();
@@ -220,12 +237,12 @@ mod tests {
 
     #[test]
     fn plain_and_aggregated_documents_name_the_same_resources() {
-        for group in groups() {
-            let document = aggregated(group.is_empty(), "v2");
+        for group in groups(&ALL()) {
+            let document = aggregated(&ALL(), group.is_empty(), "v2");
             let items = document["items"].as_array().unwrap();
             let item = items.iter().find(|i| group.is_empty() || i["metadata"]["name"] == group).unwrap();
             for version in item["versions"].as_array().unwrap() {
-                let plain = resource_list(group, version["version"].as_str().unwrap()).unwrap();
+                let plain = resource_list(&ALL(), group, version["version"].as_str().unwrap()).unwrap();
                 let plain = plain["resources"].as_array().unwrap();
                 for resource in version["resources"].as_array().unwrap() {
                     assert!(plain.iter().any(|p| p["name"] == resource["resource"]));
@@ -244,9 +261,9 @@ mod tests {
 
     #[test]
     fn unknown_groups_have_no_documents() {
-        assert!(group("").is_none());
-        assert!(group("nope").is_none());
-        assert!(resource_list("nope", "v1").is_none());
-        assert!(resource_list("", "v2").is_none());
+        assert!(group(&ALL(), "").is_none());
+        assert!(group(&ALL(), "nope").is_none());
+        assert!(resource_list(&ALL(), "nope", "v1").is_none());
+        assert!(resource_list(&ALL(), "", "v2").is_none());
     }
 }

@@ -12,6 +12,7 @@ pub mod listener;
 pub mod ownership;
 pub mod patch;
 pub mod registry;
+mod reviews;
 pub mod schema;
 pub mod selector;
 pub mod server;

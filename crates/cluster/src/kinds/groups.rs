@@ -17,6 +17,43 @@ const PREEMPTION_POLICIES: [&str; 2] = ["Never", "PreemptLowerPriority"];
 /// What is wrong with the spec of a PodGroup.
 pub(super) fn validate_pod_group(root: &Field<'_, '_>, out: &mut Vec<Cause>) {
     let spec = root.get("spec");
+    check_origin(&spec, out);
+    let (parent, reference) = (spec.get("parentCompositePodGroupName"), spec.get("workloadRef"));
+    if parent.is_set() && !reference.is_set() {
+        out.push(reference.required("a group with a parent must say which workload it comes from"));
+    }
+    check_group(&spec, "minCount", out);
+}
+
+/// What is wrong with the spec of a CompositePodGroup.
+pub(super) fn validate_composite(root: &Field<'_, '_>, out: &mut Vec<Cause>) {
+    let spec = root.get("spec");
+    check_origin(&spec, out);
+    let reference = spec.get("workloadRef");
+    if !reference.is_set() {
+        out.push(reference.required(""));
+    }
+    check_group(&spec, "minGroupCount", out);
+}
+
+/// What is wrong with replacing the spec of a CompositePodGroup: anything.
+pub(super) fn validate_composite_update(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mut Vec<Cause>) {
+    validate_pod_group_update(old, new, out);
+    check_policy_unchanged(old, new, out);
+}
+
+/// What is wrong with the status of a CompositePodGroup.
+pub(super) fn validate_composite_status(_: &Field<'_, '_>, root: &Field<'_, '_>, out: &mut Vec<Cause>) {
+    conditions::validate(&root.get("status").get("conditions"), out);
+}
+
+/// Before 1.37 not even the size of a gang could change.
+pub(super) fn check_policy_unchanged(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mut Vec<Cause>) {
+    let (old, new) = (old.get("spec"), new.get("spec"));
+    new.get("schedulingPolicy").check_unchanged(&old.get("schedulingPolicy"), out);
+}
+
+fn check_origin(spec: &Field<'_, '_>, out: &mut Vec<Cause>) {
     let reference = spec.get("workloadRef");
     if reference.is_set() {
         reference.get("workloadName").check_required_text(dns_subdomain, out);
@@ -25,15 +62,11 @@ pub(super) fn validate_pod_group(root: &Field<'_, '_>, out: &mut Vec<Cause>) {
     let parent = spec.get("parentCompositePodGroupName");
     if parent.is_set() {
         parent.check_required_text(dns_subdomain, out);
-        if !reference.is_set() {
-            out.push(reference.required("a group with a parent must say which workload it comes from"));
-        }
     }
-    check_group(&spec, "minCount", out);
 }
 
-/// What is wrong with replacing the spec of a PodGroup. These are the rules of v1beta1, where the size of a
-/// gang may change; a real 1.36 freezes the whole policy, but a client of v1alpha2 gains nothing from that.
+/// What is wrong with replacing the spec of a PodGroup. These are the rules of 1.37, where the size of a gang
+/// may change.
 pub(super) fn validate_pod_group_update(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mut Vec<Cause>) {
     let (old, new) = (old.get("spec"), new.get("spec"));
     for field in ["workloadRef", "parentCompositePodGroupName"] {

@@ -33,13 +33,13 @@ mod tests;
 mod workload;
 
 use crate::error::{ApiError, Cause};
-use crate::registry::{Resource, api_version};
+use crate::registry::{Release, Resource, api_version};
 use crate::schema;
 use field::Field;
 use serde_json::{Value, json};
 
-/// The older version of `scheduling.k8s.io` that is converted.
-const ALPHA: &str = "v1alpha2";
+/// The group whose versions differ.
+const SCHEDULING: &str = "scheduling.k8s.io";
 
 /// Turns an object of a served version into the stored form.
 ///
@@ -48,9 +48,9 @@ pub fn to_hub(resource: &Resource, version: &str, mut object: Value) -> Result<V
     let Some(map) = object.as_object_mut() else {
         return Err(ApiError::bad_request("the body must be an object"));
     };
-    match version {
-        ALPHA => convert::alpha_to_hub(resource, map)?,
-        events::NEWER => events::to_core(map),
+    match (resource.group, version) {
+        (SCHEDULING, version) => convert::to_hub(resource, version, map)?,
+        ("", events::NEWER) => events::to_core(map),
         _ => {}
     }
     map.insert("apiVersion".to_owned(), json!(api_version(resource.group, resource.hub)));
@@ -61,9 +61,9 @@ pub fn to_hub(resource: &Resource, version: &str, mut object: Value) -> Result<V
 pub fn from_hub(resource: &Resource, version: &str, object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(map) = object.as_object_mut() {
-        match version {
-            ALPHA => convert::hub_to_alpha(resource, map),
-            events::NEWER => events::from_core(map),
+        match (resource.group, version) {
+            (SCHEDULING, version) => convert::from_hub(resource, version, map),
+            ("", events::NEWER) => events::from_core(map),
             _ => {}
         }
         map.insert("apiVersion".to_owned(), json!(api_version(resource.group, version)));
@@ -72,11 +72,11 @@ pub fn from_hub(resource: &Resource, version: &str, object: &Value) -> Value {
 }
 
 /// Renames the fields of findings, which validation names as the hub does, to what the client wrote.
-pub fn causes_in_version(version: &str, causes: Vec<Cause>) -> Vec<Cause> {
-    let rename: fn(&str) -> String = match version {
-        ALPHA => convert::alpha_path,
-        events::NEWER => events::newer_path,
-        _ => return causes,
+pub fn causes_in_version(resource: &Resource, version: &str, causes: Vec<Cause>) -> Vec<Cause> {
+    let rename = |field: &str| match (resource.group, version) {
+        (SCHEDULING, version) => convert::path(version, field),
+        ("", events::NEWER) => events::newer_path(field),
+        _ => field.to_owned(),
     };
     causes.into_iter().map(|cause| Cause { field: rename(&cause.field), ..cause }).collect()
 }
@@ -112,6 +112,9 @@ pub fn validate_update(resource: &Resource, old: &Value, new: &Value) -> Vec<Cau
     let rules = rules::of(resource);
     (rules.validate)(&new, &mut out);
     (rules.validate_update)(&old, &new, &mut out);
+    if !resource.release.includes(Release::V1_37) {
+        (rules.validate_update_before_1_37)(&old, &new, &mut out);
+    }
     out
 }
 

@@ -59,6 +59,19 @@ pub(super) fn validate_spec(root: &Field<'_, '_>, out: &mut Vec<Cause>) {
 
 fn check_group_link(spec: &Field<'_, '_>, out: &mut Vec<Cause>) {
     let group = spec.get("schedulingGroup");
+    let workload = spec.get("workloadRef");
+    if workload.is_set() {
+        workload.get("name").check_required_text(dns_subdomain, out);
+        workload.get("podGroup").check_required_text(dns_label, out);
+        let key = workload.get("podGroupReplicaKey");
+        if key.is_set() {
+            key.check_required_text(dns_label, out);
+        }
+        // No single release has both; a pod of two groups would be scheduled by neither.
+        if group.is_set() {
+            out.push(workload.forbidden("may not be set together with `schedulingGroup`"));
+        }
+    }
     if !group.is_set() {
         return;
     }

@@ -26,6 +26,8 @@ pub(super) struct KindRules {
     pub(super) validate_new: Check,
     /// What is wrong with replacing an object by another.
     pub(super) validate_update: CheckChange,
+    /// What else is wrong with it for a cluster that is like an older release.
+    pub(super) validate_update_before_1_37: CheckChange,
     /// What is wrong with a new status.
     pub(super) validate_status: CheckChange,
 }
@@ -47,6 +49,10 @@ impl KindRules {
         Self { validate_update, ..self }
     }
 
+    const fn update_valid_before_1_37(self, validate_update_before_1_37: CheckChange) -> Self {
+        Self { validate_update_before_1_37, ..self }
+    }
+
     const fn status_valid(self, validate_status: CheckChange) -> Self {
         Self { validate_status, ..self }
     }
@@ -60,6 +66,7 @@ const fn rules(group: &'static str, kind: &'static str) -> KindRules {
         validate: |_, _| {},
         validate_new: |_, _| {},
         validate_update: |_, _, _| {},
+        validate_update_before_1_37: |_, _, _| {},
         validate_status: |_, _, _| {},
     }
 }
@@ -103,9 +110,18 @@ static RULES: &[KindRules] = &[
         .defaults(defaults::pod_group)
         .valid(groups::validate_pod_group)
         .update_valid(groups::validate_pod_group_update)
+        .update_valid_before_1_37(groups::check_policy_unchanged)
         .status_valid(groups::validate_pod_group_status),
+    rules("scheduling.k8s.io", "CompositePodGroup")
+        .defaults(defaults::pod_group)
+        .valid(groups::validate_composite)
+        .update_valid(groups::validate_composite_update)
+        .status_valid(groups::validate_composite_status),
     // Templates in a Workload are deliberately not defaulted: controllers copy them, and the copy is.
-    rules("scheduling.k8s.io", "Workload").valid(workload::validate).update_valid(workload::validate_update),
+    rules("scheduling.k8s.io", "Workload")
+        .valid(workload::validate)
+        .update_valid(workload::validate_update)
+        .update_valid_before_1_37(workload::check_templates_unchanged),
     rules("storage.k8s.io", "StorageClass").defaults(storage::class_defaults),
     rules("storage.k8s.io", "CSIDriver").defaults(storage::driver_defaults),
 ];

@@ -44,6 +44,12 @@ pub(super) fn validate_update(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mu
     check_children_frozen(&old, &new, 1, out);
 }
 
+/// Before 1.37 templates could not change at all.
+pub(super) fn check_templates_unchanged(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mut Vec<Cause>) {
+    let (old, new) = (old.get("spec"), new.get("spec"));
+    new.get(LEAVES).check_unchanged(&old.get(LEAVES), out);
+}
+
 /// An empty list is no list, so the members of this union are counted by their entries.
 fn check_lists_union(spec: &Field<'_, '_>, out: &mut Vec<Cause>) {
     if (spec.get(LEAVES).len() == 0) == (spec.get(COMPOSITES).len() == 0) {

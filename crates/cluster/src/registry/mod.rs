@@ -1,12 +1,18 @@
 //! The one table of everything the API server serves. Routes, discovery, OpenAPI documents and tables are
 //! all generated from it; no kind has a handler of its own.
 
+mod catalog;
+mod release;
 mod table;
 
+pub use catalog::Catalog;
+pub(crate) use catalog::built_in;
+pub(crate) use release::PerRelease;
+pub use release::{Release, UnknownRelease};
 pub use table::RESOURCES;
 
 /// A resource as users address it: `pods`, `podgroups.scheduling.k8s.io`.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Resource {
     /// API group; empty for the core group.
     pub group: &'static str,
@@ -31,6 +37,29 @@ pub struct Resource {
     pub status: StatusRule,
     /// Further subresources.
     pub subresources: &'static [Subresource],
+    /// What can be done with objects.
+    pub access: Access,
+    /// The release of Kubernetes that the resource is served like.
+    pub release: Release,
+    /// Versions that only one release serves, where there are such.
+    by_release: Option<&'static VersionsByRelease>,
+}
+
+/// What can be done with objects of a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// They are stored: all verbs.
+    Stored,
+    /// They are questions: a create is answered, and nothing stays.
+    Asked,
+}
+
+/// Versions that came and went.
+#[derive(Debug)]
+struct VersionsByRelease {
+    v1_35: &'static [&'static str],
+    v1_36: &'static [&'static str],
+    v1_37: &'static [&'static str],
 }
 
 /// How a resource treats `.status`.
@@ -68,6 +97,16 @@ impl Resource {
         })
     }
 
+    /// The versions that a release serves.
+    fn versions_in(&self, release: Release) -> &'static [&'static str] {
+        match (self.by_release, release) {
+            (None, _) | (_, Release::All) => self.versions,
+            (Some(by), Release::V1_35) => by.v1_35,
+            (Some(by), Release::V1_36) => by.v1_36,
+            (Some(by), Release::V1_37) => by.v1_37,
+        }
+    }
+
     /// The version under this group and version as the table spells it, if it is served.
     pub fn served_as(&self, group: &str, version: &str) -> Option<&'static str> {
         self.places().find(|p| p.group == group && p.version == version).map(|p| p.spelled)
@@ -85,41 +124,70 @@ pub struct Place {
     pub spelled: &'static str,
 }
 
-/// Position of a resource in [`RESOURCES`]: a cheap, ordered, copyable key for tables and indices.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ResourceId(usize);
+/// A resource and its position among all that a server serves: a cheap, ordered, copyable key for tables and
+/// indices. Two ids are the same if their positions are; what is served under it may change meanwhile.
+#[derive(Clone, Copy)]
+pub struct ResourceId {
+    index: usize,
+    resource: &'static Resource,
+}
 
 impl ResourceId {
-    /// All of them, in the order of the table.
+    /// All built-in ones, in the order of the table.
     pub fn all() -> impl Iterator<Item = Self> {
-        (0..RESOURCES.len()).map(Self)
+        Catalog::new(Release::All).ids()
     }
 
-    /// The resource that is served under this group, version and plural name.
+    /// The built-in resource that is served under this group, version and plural name.
     pub fn find(group: &str, version: &str, plural: &str) -> Option<Self> {
-        Self::all().find(|id| {
-            let resource = id.resource();
-            resource.plural == plural && resource.served_as(group, version).is_some()
-        })
+        Catalog::new(Release::All).find(group, version, plural).map(|(id, _)| id)
     }
 
-    /// The resource of a kind as owner references name it; any served version of the group will do.
+    /// The built-in resource of a kind.
     pub fn of_kind(group: &str, kind: &str) -> Option<Self> {
-        Self::all().find(|id| {
-            let resource = id.resource();
-            resource.kind == kind && resource.places().any(|place| place.group == group)
-        })
+        Catalog::new(Release::All).of_kind(group, kind)
     }
 
-    /// The entry of the table.
+    /// What is served.
     pub fn resource(self) -> &'static Resource {
-        // Only this type makes ids, and only from positions of the table.
-        &RESOURCES[self.0]
+        self.resource
     }
 
     /// The position itself, for tables that have one entry a resource.
     pub fn index(self) -> usize {
-        self.0
+        self.index
+    }
+}
+
+impl std::fmt::Debug for ResourceId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ResourceId({}, {})", self.index, self.resource.plural)
+    }
+}
+
+impl PartialEq for ResourceId {
+    fn eq(&self, other: &Self) -> bool {
+        self.index == other.index
+    }
+}
+
+impl Eq for ResourceId {}
+
+impl PartialOrd for ResourceId {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ResourceId {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.index.cmp(&other.index)
+    }
+}
+
+impl std::hash::Hash for ResourceId {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.index.hash(state);
     }
 }
 

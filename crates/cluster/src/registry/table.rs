@@ -1,15 +1,23 @@
 //! The rows of the registry, written as compactly as they can be read.
 
-use super::{Resource, StatusRule, Subresource};
+use super::{Access, Release, Resource, StatusRule, Subresource, VersionsByRelease};
 
 const CORE: &str = "";
 const APPS: &str = "apps";
+const AUTHENTICATION: &str = "authentication.k8s.io";
+const AUTHORIZATION: &str = "authorization.k8s.io";
 const BATCH: &str = "batch";
 const COORDINATION: &str = "coordination.k8s.io";
 const POLICY: &str = "policy";
 const RESOURCE: &str = "resource.k8s.io";
 const SCHEDULING: &str = "scheduling.k8s.io";
 const STORAGE: &str = "storage.k8s.io";
+
+static WORKLOADS: VersionsByRelease =
+    VersionsByRelease { v1_35: &["v1alpha1"], v1_36: &["v1alpha2"], v1_37: &["v1beta1", "v1alpha3"] };
+static POD_GROUPS: VersionsByRelease =
+    VersionsByRelease { v1_35: &[], v1_36: &["v1alpha2"], v1_37: &["v1beta1", "v1alpha3"] };
+static COMPOSITES: VersionsByRelease = VersionsByRelease { v1_35: &[], v1_36: &[], v1_37: &["v1alpha3"] };
 
 /// Everything that is served, in the order of discovery.
 pub static RESOURCES: &[Resource] = &[
@@ -37,6 +45,20 @@ pub static RESOURCES: &[Resource] = &[
     namespaced(APPS, "ReplicaSet", "replicasets", "replicaset").short(&["rs"]).in_all().scaled(),
     namespaced(APPS, "StatefulSet", "statefulsets", "statefulset").short(&["sts"]).in_all().scaled(),
     namespaced(APPS, "DaemonSet", "daemonsets", "daemonset").short(&["ds"]).in_all().status(),
+    cluster(AUTHENTICATION, "SelfSubjectReview", "selfsubjectreviews", "selfsubjectreview").asked(),
+    cluster(AUTHENTICATION, "TokenReview", "tokenreviews", "tokenreview").asked(),
+    namespaced(
+        AUTHORIZATION,
+        "LocalSubjectAccessReview",
+        "localsubjectaccessreviews",
+        "localsubjectaccessreview",
+    )
+    .asked(),
+    cluster(AUTHORIZATION, "SelfSubjectAccessReview", "selfsubjectaccessreviews", "selfsubjectaccessreview")
+        .asked(),
+    cluster(AUTHORIZATION, "SelfSubjectRulesReview", "selfsubjectrulesreviews", "selfsubjectrulesreview")
+        .asked(),
+    cluster(AUTHORIZATION, "SubjectAccessReview", "subjectaccessreviews", "subjectaccessreview").asked(),
     namespaced(BATCH, "Job", "jobs", "job").in_all().status(),
     namespaced(BATCH, "CronJob", "cronjobs", "cronjob").short(&["cj"]).in_all().status(),
     namespaced(COORDINATION, "Lease", "leases", "lease"),
@@ -48,8 +70,17 @@ pub static RESOURCES: &[Resource] = &[
     cluster(RESOURCE, "DeviceClass", "deviceclasses", "deviceclass"),
     cluster(RESOURCE, "ResourceSlice", "resourceslices", "resourceslice"),
     cluster(SCHEDULING, "PriorityClass", "priorityclasses", "priorityclass").short(&["pc"]),
-    namespaced(SCHEDULING, "Workload", "workloads", "workload").versions(&["v1beta1", "v1alpha2"]),
-    namespaced(SCHEDULING, "PodGroup", "podgroups", "podgroup").versions(&["v1beta1", "v1alpha2"]).status(),
+    namespaced(SCHEDULING, "Workload", "workloads", "workload")
+        .versions(&["v1beta1", "v1alpha3", "v1alpha2", "v1alpha1"])
+        .in_releases(&WORKLOADS),
+    namespaced(SCHEDULING, "PodGroup", "podgroups", "podgroup")
+        .versions(&["v1beta1", "v1alpha3", "v1alpha2"])
+        .in_releases(&POD_GROUPS)
+        .status(),
+    namespaced(SCHEDULING, "CompositePodGroup", "compositepodgroups", "compositepodgroup")
+        .versions(&["v1alpha3"])
+        .in_releases(&COMPOSITES)
+        .status(),
     cluster(STORAGE, "StorageClass", "storageclasses", "storageclass").short(&["sc"]),
     cluster(STORAGE, "CSINode", "csinodes", "csinode"),
     cluster(STORAGE, "CSIDriver", "csidrivers", "csidriver"),
@@ -76,6 +107,9 @@ const fn cluster(
         namespaced: false,
         status: StatusRule::None,
         subresources: &[],
+        access: Access::Stored,
+        release: Release::All,
+        by_release: None,
     }
 }
 
@@ -97,6 +131,16 @@ impl Resource {
             [] => self.hub,
         };
         Self { versions, hub, ..self }
+    }
+
+    /// Not every release serves all versions.
+    const fn in_releases(self, versions: &'static VersionsByRelease) -> Self {
+        Self { by_release: Some(versions), ..self }
+    }
+
+    /// A question: answered, not stored.
+    const fn asked(self) -> Self {
+        Self { access: Access::Asked, ..self }
     }
 
     const fn short(self, short_names: &'static [&'static str]) -> Self {

@@ -1,9 +1,10 @@
 //! Component schemas of an API group's version, generated from the types themselves.
 
-use super::{alpha, lists};
-use crate::registry::{RESOURCES, Resource};
+use super::{alpha, lists, releases};
+use crate::registry::{Release, Resource, built_in};
 use k8s_openapi::api::{
-    apps, autoscaling, batch, coordination, core, events, policy, resource, scheduling, storage,
+    apps, authentication, authorization, autoscaling, batch, coordination, core, events, policy, resource,
+    scheduling, storage,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
@@ -19,7 +20,7 @@ const INT_OR_STRING: &str = "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
 
 /// All schemas of a version, those of its lists and of what requests and answers need included.
-pub(super) fn of(group: &str, version: &str) -> Components {
+pub(super) fn of(release: Release, group: &str, version: &str) -> Components {
     let mut generator = SchemaSettings::draft07()
         .with(|settings| {
             settings.definitions_path = PLACE.into();
@@ -28,10 +29,12 @@ pub(super) fn of(group: &str, version: &str) -> Components {
         .into_generator();
     register(&mut generator, group, version);
     let mut components = generator.take_definitions(false);
-    if version == "v1alpha2" {
-        components = alpha::from_beta(components);
+    match (group, version) {
+        ("scheduling.k8s.io", "v1alpha1") => components = alpha::v1alpha1(components),
+        ("scheduling.k8s.io", "v1alpha2") => components = alpha::v1alpha2(components),
+        _ => releases::adapt(release, &mut components),
     }
-    for (resource, spelled) in served(group, version) {
+    for (resource, spelled) in served(release, group, version) {
         components.insert(list_name(resource, spelled), list_of(&kind_name(resource, spelled)));
     }
     components.insert(
@@ -43,7 +46,7 @@ pub(super) fn of(group: &str, version: &str) -> Components {
     for (name, schema) in &mut components {
         finish(name, schema);
     }
-    for (resource, spelled) in served(group, version) {
+    for (resource, spelled) in served(release, group, version) {
         let list = format!("{}List", resource.kind);
         for (name, kind) in
             [(kind_name(resource, spelled), resource.kind), (list_name(resource, spelled), list.as_str())]
@@ -55,8 +58,12 @@ pub(super) fn of(group: &str, version: &str) -> Components {
 }
 
 /// Resources that are served in this version, with the version as the registry spells it.
-pub(super) fn served(group: &str, version: &str) -> impl Iterator<Item = (&'static Resource, &'static str)> {
-    RESOURCES.iter().filter_map(move |r| r.served_as(group, version).map(|spelled| (r, spelled)))
+pub(super) fn served(
+    release: Release,
+    group: &str,
+    version: &str,
+) -> impl Iterator<Item = (&'static Resource, &'static str)> {
+    built_in(release).iter().filter_map(move |r| r.served_as(group, version).map(|spelled| (r, spelled)))
 }
 
 /// The full name of a kind: `io.k8s.api.core.v1.Pod`.
@@ -91,7 +98,7 @@ macro_rules! know {
     ($generator:ident: $($kind:ty),+ $(,)?) => {{ $($generator.subschema_for::<$kind>();)+ }};
 }
 
-/// Makes the generator know every type of this version. v1alpha2 starts from v1beta1.
+/// Makes the generator know every type of this version. Older versions of workloads start from v1beta1.
 fn register(generator: &mut SchemaGenerator, group: &str, version: &str) {
     know!(generator: meta::ListMeta, meta::DeleteOptions, meta::Status);
     match (group, version) {
@@ -105,6 +112,13 @@ fn register(generator: &mut SchemaGenerator, group: &str, version: &str) {
             apps::v1::Deployment, apps::v1::ReplicaSet, apps::v1::StatefulSet, apps::v1::DaemonSet,
             autoscaling::v1::Scale,
         ),
+        ("authentication.k8s.io", "v1") => {
+            know!(generator: authentication::v1::SelfSubjectReview, authentication::v1::TokenReview);
+        }
+        ("authorization.k8s.io", "v1") => know!(generator:
+            authorization::v1::LocalSubjectAccessReview, authorization::v1::SelfSubjectAccessReview,
+            authorization::v1::SelfSubjectRulesReview, authorization::v1::SubjectAccessReview,
+        ),
         ("batch", "v1") => know!(generator: batch::v1::Job, batch::v1::CronJob),
         ("coordination.k8s.io", "v1") => know!(generator: coordination::v1::Lease),
         ("events.k8s.io", "v1") => know!(generator: events::v1::Event),
@@ -114,7 +128,10 @@ fn register(generator: &mut SchemaGenerator, group: &str, version: &str) {
             resource::v1::ResourceSlice,
         ),
         ("scheduling.k8s.io", "v1") => know!(generator: scheduling::v1::PriorityClass),
-        ("scheduling.k8s.io", "v1beta1" | "v1alpha2") => {
+        ("scheduling.k8s.io", "v1alpha3") => know!(generator:
+            scheduling::v1alpha3::Workload, scheduling::v1alpha3::PodGroup, scheduling::v1alpha3::CompositePodGroup,
+        ),
+        ("scheduling.k8s.io", _) => {
             know!(generator: scheduling::v1beta1::Workload, scheduling::v1beta1::PodGroup);
         }
         ("storage.k8s.io", "v1") => know!(generator:

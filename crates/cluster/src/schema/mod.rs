@@ -6,15 +6,17 @@ mod components;
 mod lists;
 mod openapi;
 mod ownership;
+mod releases;
 #[cfg(test)]
 mod tests;
 mod types;
 
 use crate::error::Cause;
-use crate::registry::{RESOURCES, Resource};
+use crate::registry::{Release, Resource, built_in};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+pub use openapi::Document;
 pub use ownership::{KindVersions, ShapeType};
 
 /// How strategic merge patch treats a list.
@@ -31,24 +33,24 @@ pub enum ListMerge {
 /// How a strategic merge patch of this resource treats the list at this path (field names only, list entries
 /// are skipped: `["spec", "containers", "ports"]`).
 pub fn list_merge(resource: &Resource, version: &str, path: &[&str]) -> ListMerge {
-    types::types().list_merge(resource, version, path)
+    types::types(resource.release).list_merge(resource, version, path)
 }
 
 /// Paths of fields that the schema of this version does not know, as strict decoding reports them
 /// (`spec.containers[0].imge`).
 pub fn unknown_fields(resource: &Resource, version: &str, object: &Value) -> Vec<String> {
-    types::types().unknown_fields(resource, version, object)
+    types::types(resource.release).unknown_fields(resource, version, object)
 }
 
 /// Removes the fields that [`unknown_fields`] names, as lenient decoding does.
 pub fn prune_unknown(resource: &Resource, version: &str, object: &mut Value) {
-    types::types().prune(resource, version, object);
+    types::types(resource.release).prune(resource, version, object);
 }
 
 /// Values whose JSON type is not what the schema of this version says. Nothing like that may be stored: typed
 /// clients could no longer read the list that it is in.
 pub fn wrong_types(resource: &Resource, version: &str, object: &Value) -> Vec<Cause> {
-    types::types().wrong_types(resource, version, object)
+    types::types(resource.release).wrong_types(resource, version, object)
 }
 
 /// Calls `change` for every value that is a quantity by the schema of this version.
@@ -58,27 +60,17 @@ pub(crate) fn for_each_quantity(
     object: &mut Value,
     change: fn(&mut Value),
 ) {
-    types::types().for_each_quantity(resource, version, object, change);
+    types::types(resource.release).for_each_quantity(resource, version, object, change);
 }
 
-/// Body of `GET /openapi/v3`.
-pub fn openapi_index() -> Value {
-    openapi::index()
+/// OpenAPI documents of what a release serves, by their paths: `api/v1`, `apis/GROUP/VERSION`.
+pub fn openapi_documents(release: Release) -> &'static BTreeMap<String, Document> {
+    openapi::documents(release)
 }
 
-/// Body of `GET /openapi/v3/{path}`, where the path is `api/v1` or `apis/GROUP/VERSION`.
-pub fn openapi_document(path: &str) -> Option<Value> {
-    serde_json::from_str(openapi_text(path)?).ok()
-}
-
-/// As [`openapi_document`], already written out: this is what to serve.
-pub fn openapi_text(path: &str) -> Option<&'static str> {
-    openapi::documents().get(path).map(|document| document.text.as_str())
-}
-
-/// Every served group and version, once.
-fn group_versions() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let all: BTreeSet<_> =
-        RESOURCES.iter().flat_map(Resource::places).map(|place| (place.group, place.version)).collect();
+/// Every served group and version of a release, once.
+fn group_versions(release: Release) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let places = built_in(release).iter().flat_map(Resource::places);
+    let all: BTreeSet<_> = places.map(|place| (place.group, place.version)).collect();
     all.into_iter()
 }

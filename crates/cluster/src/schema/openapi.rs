@@ -1,11 +1,10 @@
 //! OpenAPI v3 documents: one for each served version of each group.
 
 use super::components::{self, kind_name, list_name, reference, served};
-use crate::registry::{Resource, StatusRule, Subresource, api_version};
+use crate::registry::{Access, PerRelease, Release, Resource, StatusRule, Subresource, api_version};
+use axum::body::Bytes;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::OnceLock;
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 const PATCH_TYPES: [&str; 4] = [
@@ -18,52 +17,51 @@ const JSON: &str = "application/json";
 const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
 
 /// A document, written out: it is served far more often than it is looked into.
-pub(super) struct Document {
-    pub(super) text: String,
-    hash: u64,
+#[derive(Debug, Clone)]
+pub struct Document {
+    /// JSON.
+    pub text: Bytes,
+    /// Changes when the text does: clients keep what they have until then.
+    pub hash: String,
 }
 
-/// All documents by path; made on first use.
-pub(super) fn documents() -> &'static BTreeMap<String, Document> {
-    static DOCUMENTS: OnceLock<BTreeMap<String, Document>> = OnceLock::new();
-    DOCUMENTS.get_or_init(|| {
-        super::group_versions()
+impl Document {
+    fn new(value: &Value) -> Self {
+        let text = value.to_string();
+        // FNV-1a, 64 bits. Nothing relies on it against malice.
+        let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+        Self { text: text.into(), hash: format!("{hash:016X}") }
+    }
+}
+
+/// All documents of a release by path; made on first use.
+pub(super) fn documents(release: Release) -> &'static BTreeMap<String, Document> {
+    static DOCUMENTS: PerRelease<BTreeMap<String, Document>> = PerRelease::new();
+    DOCUMENTS.get_or_init(release, || {
+        super::group_versions(release)
             .map(|(group, version)| {
-                let text = document(group, version).to_string();
-                let mut hasher = DefaultHasher::new();
-                text.hash(&mut hasher);
-                (path_of(group, version), Document { text, hash: hasher.finish() })
+                (path_of(group, version), Document::new(&document(release, group, version)))
             })
             .collect()
     })
-}
-
-/// The list of all documents. The hash lets clients keep what they have until it changes.
-pub(super) fn index() -> Value {
-    let paths: Map<String, Value> = documents()
-        .iter()
-        .map(|(path, document)| {
-            let url = format!("/openapi/v3/{path}?hash={:016X}", document.hash);
-            (path.clone(), json!({"serverRelativeURL": url}))
-        })
-        .collect();
-    json!({"paths": paths})
 }
 
 fn path_of(group: &str, version: &str) -> String {
     if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
 }
 
-fn document(group: &str, version: &str) -> Value {
+fn document(release: Release, group: &str, version: &str) -> Value {
     let mut paths = Map::new();
-    for (resource, spelled) in served(group, version) {
+    for (resource, spelled) in served(release, group, version) {
         add_paths(resource, group, spelled, &mut paths);
     }
     json!({
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": env!("CARGO_PKG_VERSION")},
         "paths": paths,
-        "components": {"schemas": components::of(group, version)},
+        "components": {"schemas": components::of(release, group, version)},
     })
 }
 
@@ -144,10 +142,15 @@ fn add_paths(resource: &Resource, group: &str, version: &str, paths: &mut Map<St
     let collection = format!("{prefix}{place}/{}", resource.plural);
     let item = format!("{collection}/{{name}}");
     let list = operation(resource, version, "list", list_name(resource, version), false, &LIST_QUERY);
+    let kind = kind_name(resource, version);
+    if resource.access == Access::Asked {
+        let post = operation(resource, version, "post", kind, true, &WRITE_QUERY);
+        paths.insert(collection, json!({"post": post, "parameters": path_parameters(resource, false)}));
+        return;
+    }
     if resource.namespaced {
         paths.insert(format!("{prefix}/{}", resource.plural), json!({"get": list}));
     }
-    let kind = kind_name(resource, version);
     let status = format!("{META}.Status");
     paths.insert(
         collection,

@@ -1,6 +1,5 @@
 //! The types of built-in kinds, as server-side apply sees them.
 
-use super::ListMerge;
 use super::types::{Shape, ShapeId, Types, types};
 use crate::kinds;
 use crate::ownership::{FieldType, Relation, Versions};
@@ -35,7 +34,7 @@ impl FieldType for ShapeType {
             Shape::Any => Relation::Unknown,
             Shape::Map(_) | Shape::Object(_) => Relation::Fields,
             Shape::List(_, list) if !list.keys.is_empty() => Relation::Keyed(&list.keys),
-            Shape::List(_, list) if list.patch == ListMerge::Set => Relation::Set,
+            Shape::List(_, list) if list.is_set => Relation::Set,
             _ => Relation::Whole,
         }
     }
@@ -83,8 +82,9 @@ impl Versions for KindVersions {
     type Type = ShapeType;
 
     fn type_of(&self, api_version: &str) -> Option<ShapeType> {
-        let id = types().root_id(self.resource, self.spelled(api_version)?)?;
-        Some(ShapeType { types: types(), id })
+        let types = types(self.resource.release);
+        let id = types.root_id(self.resource, self.spelled(api_version)?)?;
+        Some(ShapeType { types, id })
     }
 
     fn convert(&self, object: &Value, from: &str, to: &str) -> Option<Value> {

@@ -1,11 +1,15 @@
 //! Claims about schemas, through the functions that the server calls.
 
 use super::*;
-use crate::registry::find;
+use crate::registry::{RESOURCES, find};
 use serde_json::json;
 
 fn document(path: &str) -> Value {
-    openapi_document(path).unwrap()
+    document_of(Release::All, path).unwrap()
+}
+
+fn document_of(release: Release, path: &str) -> Option<Value> {
+    openapi_documents(release).get(path).map(|document| serde_json::from_slice(&document.text).unwrap())
 }
 
 fn schema<'a>(document: &'a Value, name: &str) -> &'a Value {
@@ -23,23 +27,34 @@ fn each_value<'a>(value: &'a Value, visit: &mut impl FnMut(&'a Value)) {
 }
 
 #[test]
-fn the_index_names_a_document_for_every_served_version() {
-    let index = openapi_index();
-    let paths: Vec<&str> = index["paths"].as_object().unwrap().keys().map(String::as_str).collect();
-    for expected in ["api/v1", "apis/apps/v1", "apis/events.k8s.io/v1", "apis/scheduling.k8s.io/v1alpha2"] {
-        assert!(paths.contains(&expected), "{expected} is missing in {paths:?}");
+fn there_is_a_document_for_every_served_version() {
+    for release in Release::CHOICES {
+        let documents = openapi_documents(release);
+        for expected in ["api/v1", "apis/apps/v1", "apis/events.k8s.io/v1"] {
+            assert!(documents.contains_key(expected), "{expected} is missing in {release}");
+        }
+        assert_eq!(documents.len(), group_versions(release).count());
+        let alpha2 = release.includes(Release::V1_36);
+        assert_eq!(documents.contains_key("apis/scheduling.k8s.io/v1alpha2"), alpha2, "{release}");
     }
-    assert_eq!(paths.len(), group_versions().count());
-    for path in paths {
-        let url = index["paths"][path]["serverRelativeURL"].as_str().unwrap();
-        assert!(url.starts_with(&format!("/openapi/v3/{path}?hash=")), "{url}");
+}
+
+#[test]
+fn a_pod_names_its_group_as_its_release_does() {
+    for release in Release::CHOICES {
+        let document = document_of(release, "api/v1").unwrap();
+        let pod = &schema(&document, "io.k8s.api.core.v1.PodSpec")["properties"];
+        assert_eq!(pod.get("workloadRef").is_some(), release.includes(Release::V1_35), "{release}");
+        assert_eq!(pod.get("schedulingGroup").is_some(), release != Release::V1_35, "{release}");
+        let batch = document_of(release, "apis/batch/v1").unwrap();
+        let job = &schema(&batch, "io.k8s.api.batch.v1.JobSpec")["properties"];
+        assert_eq!(job.get("scheduling").is_some(), release.includes(Release::V1_37), "{release}");
     }
-    assert!(openapi_document("apis/nobody/v1").is_none());
 }
 
 #[test]
 fn every_reference_of_every_document_resolves() {
-    for (group, version) in group_versions() {
+    for (group, version) in group_versions(Release::All) {
         let path =
             if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") };
         let document = document(&path);
@@ -104,7 +119,7 @@ fn lists_say_how_they_are_merged() {
 #[test]
 fn every_merge_rule_is_about_a_list_that_exists() {
     let documents: Vec<Value> =
-        openapi::documents().values().map(|d| serde_json::from_str(&d.text).unwrap()).collect();
+        openapi_documents(Release::All).values().map(|d| serde_json::from_slice(&d.text).unwrap()).collect();
     for (owner, field) in lists::all() {
         let found = documents.iter().any(|document| {
             document["components"]["schemas"].as_object().unwrap().iter().any(|(name, schema)| {

@@ -4,10 +4,9 @@
 use super::components::{self, Components, kind_name, referenced, served};
 use super::{ListMerge, lists};
 use crate::error::{Cause, CauseReason};
-use crate::registry::Resource;
+use crate::registry::{PerRelease, Release, Resource};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::OnceLock;
 
 /// Index into the shapes of the graph.
 pub(super) type ShapeId = usize;
@@ -37,12 +36,14 @@ pub(super) struct ListRelation {
     pub(super) patch: ListMerge,
     /// What tells entries apart for server-side apply; empty for sets, and for lists that it replaces.
     pub(super) keys: Box<[Box<str>]>,
+    /// Server-side apply merges it as a set of plain values.
+    pub(super) is_set: bool,
 }
 
 impl ListRelation {
     /// The list is replaced as a whole.
     fn atomic() -> Self {
-        Self { patch: ListMerge::Atomic, keys: Box::default() }
+        Self { patch: ListMerge::Atomic, keys: Box::default(), is_set: false }
     }
 }
 
@@ -77,19 +78,19 @@ pub(super) struct Types {
 const FREE: [&str; 2] =
     ["io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1", "io.k8s.apimachinery.pkg.runtime.RawExtension"];
 
-/// The graph; made on first use.
-pub(super) fn types() -> &'static Types {
-    static TYPES: OnceLock<Types> = OnceLock::new();
-    TYPES.get_or_init(Types::build)
+/// The graph of a release; made on first use.
+pub(super) fn types(release: Release) -> &'static Types {
+    static TYPES: PerRelease<Types> = PerRelease::new();
+    TYPES.get_or_init(release, || Types::build(release))
 }
 
 impl Types {
-    fn build() -> Self {
+    fn build(release: Release) -> Self {
         let mut types = Self { shapes: vec![Shape::Any], kinds: HashMap::new(), atomic: HashSet::new() };
-        for (group, version) in super::group_versions() {
-            let components = components::of(group, version);
+        for (group, version) in super::group_versions(release) {
+            let components = components::of(release, group, version);
             Builder { types: &mut types, components: &components, known: HashMap::new() }
-                .add_kinds(group, version);
+                .add_kinds(release, group, version);
         }
         types
     }
@@ -346,8 +347,8 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn add_kinds(&mut self, group: &str, version: &str) {
-        for (resource, spelled) in served(group, version) {
+    fn add_kinds(&mut self, release: Release, group: &str, version: &str) {
+        for (resource, spelled) in served(release, group, version) {
             let name = kind_name(resource, spelled);
             let id = self.component(&name);
             self.types.kinds.insert(name, id);
@@ -387,7 +388,7 @@ impl Builder<'_> {
         let shape = match (self.shape(owner, schema), lists::rule(owner, field)) {
             (Shape::List(item, _), Some(rule)) => {
                 let keys = rule.map_keys.iter().map(|key| (*key).into()).collect();
-                Shape::List(item, ListRelation { patch: rule.patch, keys })
+                Shape::List(item, ListRelation { patch: rule.patch, keys, is_set: rule.is_set })
             }
             (other, _) => other,
         };

@@ -31,7 +31,7 @@ impl ApiServer {
         let takes_policy = match (resource.group, resource.kind) {
             ("", "Pod") => true,
             // The preemption policy of a group is its own; it is not taken from the class yet.
-            ("scheduling.k8s.io", "PodGroup") => false,
+            ("scheduling.k8s.io", "PodGroup" | "CompositePodGroup") => false,
             _ => return Ok(()),
         };
         let name = metadata::text(object, "name").to_owned();

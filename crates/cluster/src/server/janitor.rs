@@ -75,7 +75,7 @@ impl Janitor {
     pub fn step(&mut self, server: &ApiServer) -> bool {
         let now = server.store.environment().now();
         let mut more = false;
-        for id in ResourceId::all() {
+        for id in server.catalog.ids() {
             more |= self.catch_up(server, id, now);
         }
         for (id, key) in std::mem::take(&mut self.suspects) {
@@ -174,7 +174,7 @@ impl Janitor {
             return false;
         };
         let (mut empty, mut more) = (true, false);
-        for id in ResourceId::all().filter(|id| id.resource().namespaced) {
+        for id in server.catalog.ids().filter(|id| id.resource().namespaced) {
             let range = Range { namespace: Some(&key.name), ..Range::default() };
             let page = server.store.list(id, range);
             empty &= page.objects.is_empty();
@@ -241,7 +241,7 @@ fn owner_exists(server: &ApiServer, object: &Object, owner: &Value) -> bool {
     let text = |field| owner.get(field).and_then(Value::as_str).unwrap_or_default();
     let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
     // Nobody can say that an owner of a kind that is not served is gone.
-    let Some(id) = ResourceId::of_kind(group, text("kind")) else {
+    let Some(id) = server.catalog.of_kind(group, text("kind")) else {
         return true;
     };
     let namespace = if id.resource().namespaced { &*object.key().namespace } else { "" };

@@ -33,6 +33,7 @@ pub use janitor::{Janitor, run_janitor};
 pub(crate) use body::DEPTH_MAX;
 
 use crate::error::ApiError;
+use crate::registry::{Catalog, Release};
 use crate::store::{Environment, Limits, Store, SystemEnvironment};
 use axum::Router;
 use axum::extract::{Request, State};
@@ -52,6 +53,8 @@ pub struct Options {
     pub bookmark_interval: Duration,
     /// Clock, identities and chance.
     pub environment: Arc<dyn Environment>,
+    /// The Kubernetes that is served.
+    pub release: Release,
 }
 
 impl Default for Options {
@@ -60,6 +63,7 @@ impl Default for Options {
             limits: Limits::default(),
             bookmark_interval: Duration::from_secs(60),
             environment: Arc::new(SystemEnvironment),
+            release: Release::default(),
         }
     }
 }
@@ -69,6 +73,7 @@ impl std::fmt::Debug for Options {
         f.debug_struct("Options")
             .field("limits", &self.limits)
             .field("bookmark_interval", &self.bookmark_interval)
+            .field("release", &self.release)
             .finish_non_exhaustive()
     }
 }
@@ -88,7 +93,7 @@ struct WriteOptions<'a> {
 pub struct ApiServer {
     store: Arc<Store>,
     options: Options,
-    documents: endpoints::Documents,
+    catalog: Catalog,
     closing: tokio::sync::watch::Sender<bool>,
 }
 
@@ -98,8 +103,8 @@ impl ApiServer {
     pub fn new(options: Options) -> Arc<Self> {
         let server = Arc::new(Self {
             store: Arc::new(Store::new(options.limits, Arc::clone(&options.environment))),
+            catalog: Catalog::new(options.release),
             options,
-            documents: endpoints::Documents::default(),
             closing: tokio::sync::watch::Sender::new(false),
         });
         server.create_namespaces();
@@ -155,7 +160,7 @@ async fn route(server: &Arc<ApiServer>, request: Request) -> Result<Response, Ap
         ["apis", group, version, _, ..] if !group.is_empty() => (*group, *version, segments.get(3..)),
         other => return endpoints::answer(server, &request, other),
     };
-    let target = Target::parse(group, version, rest.unwrap_or_default());
+    let target = Target::parse(&server.catalog, group, version, rest.unwrap_or_default());
     resources::answer(server, target.ok_or_else(ApiError::no_such_path)?, request).await
 }
 

@@ -1,7 +1,7 @@
 //! Which resource, object or subresource a path names.
 
 use crate::error::ApiError;
-use crate::registry::{ResourceId, StatusRule, Subresource};
+use crate::registry::{Catalog, ResourceId, StatusRule, Subresource};
 use crate::store::Key;
 
 /// A longer path names nothing.
@@ -43,11 +43,11 @@ impl Target {
     }
 
     /// Reads the part of a path behind group and version.
-    pub(super) fn parse(group: &str, version: &str, rest: &[String]) -> Option<Self> {
+    pub(super) fn parse(catalog: &Catalog, group: &str, version: &str, rest: &[String]) -> Option<Self> {
         let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
         // `namespaces/NAME/status` is a subresource, `namespaces/NAME/pods` is a collection.
         if let ["namespaces", namespace, plural, tail @ ..] = rest.as_slice()
-            && let Some((id, version)) = served(group, version, plural)
+            && let Some((id, version)) = catalog.find(group, version, plural)
         {
             if !id.resource().namespaced || namespace.is_empty() {
                 return None;
@@ -55,7 +55,7 @@ impl Target {
             return Self::item(id, version, namespace, tail);
         }
         let (plural, tail) = rest.split_first()?;
-        let (id, version) = served(group, version, plural)?;
+        let (id, version) = catalog.find(group, version, plural)?;
         if id.resource().namespaced && !tail.is_empty() {
             return None;
         }
@@ -75,12 +75,6 @@ impl Target {
         let namespace = namespace.to_owned();
         Some(Self { id, version, namespace, name: name.map(str::to_owned), sub })
     }
-}
-
-fn served(group: &str, version: &str, plural: &str) -> Option<(ResourceId, &'static str)> {
-    let id = ResourceId::find(group, version, plural)?;
-    let version = id.resource().served_as(group, version)?;
-    Some((id, version))
 }
 
 fn subresource(id: ResourceId, name: &str) -> Option<Sub> {
@@ -138,7 +132,8 @@ mod tests {
         version: &str,
         path: &str,
     ) -> Option<(String, String, Option<String>, Option<Sub>)> {
-        let target = Target::parse(group, version, &segments(path).unwrap())?;
+        let catalog = Catalog::new(crate::registry::Release::All);
+        let target = Target::parse(&catalog, group, version, &segments(path).unwrap())?;
         let plural = target.id.resource().plural.to_owned();
         Some((plural, target.namespace, target.name, target.sub))
     }

@@ -1,6 +1,7 @@
 //! Verbs on collections, objects and subresources: what HTTP says, turned into reads and writes.
 
 use super::accept::{self, Form};
+use super::create::check_namespace;
 use super::delete::{DeleteOptions, Deleted, check_propagation};
 use super::list::Selection;
 use super::managers::{self, Ownership};
@@ -11,6 +12,9 @@ use super::{ApiServer, WriteOptions, apply, body, list, metadata, method_not_all
 use crate::error::ApiError;
 use crate::kinds;
 use crate::patch::{self, PatchKind};
+use crate::registry::Access;
+use crate::reviews;
+use crate::schema;
 use crate::store::Object;
 use axum::extract::Request;
 use axum::response::Response;
@@ -41,6 +45,9 @@ pub(super) async fn answer(
     if target.sub == Some(Sub::Log) {
         return if head.method == Method::GET { log(server, &target) } else { Err(method_not_allowed()) };
     }
+    if target.id.resource().access == Access::Asked {
+        return review(&target, &query, &head, body).await;
+    }
     let form = accept::form(&head.headers, &query)?;
     let body = if head.method == Method::GET { axum::body::Bytes::new() } else { body::read(body).await? };
     let options_kind = match head.method {
@@ -65,6 +72,32 @@ pub(super) async fn answer(
         (Some(Sub::Scale), _) => call.scale(&head.method),
         (Some(Sub::Binding | Sub::Eviction | Sub::Log), _) => Err(method_not_allowed()),
     }
+}
+
+/// Answers a question; nothing is stored.
+async fn review(
+    target: &Target,
+    query: &Query,
+    head: &http::request::Parts,
+    body: axum::body::Body,
+) -> Result<Response, ApiError> {
+    if head.method != Method::POST || target.name.is_some() {
+        return Err(method_not_allowed());
+    }
+    let resource = target.id.resource();
+    let mut object = body::decode(&body::media_type(&head.headers), &body::read(body).await?)?;
+    let warnings = body::admit(target, &mut object, query.field_validation()?)?;
+    let causes = schema::wrong_types(resource, target.version, &object);
+    if !causes.is_empty() {
+        return Err(ApiError::invalid(resource, "", causes));
+    }
+    if resource.namespaced {
+        check_namespace(target, &object)?;
+        metadata::set(&mut object, "namespace", json!(target.namespace));
+    }
+    let mut response = reply::json(201, &reviews::answer(resource, object)?);
+    reply::warn(response.headers_mut(), &warnings);
+    Ok(response)
 }
 
 fn log(server: &ApiServer, target: &Target) -> Result<Response, ApiError> {

@@ -140,7 +140,7 @@ fn next_status(target: &Target, stored: &Object, mut candidate: Value) -> Result
 
 /// 422 that names fields as the version of the client does.
 pub(super) fn invalid(target: &Target, name: &str, causes: Vec<Cause>) -> ApiError {
-    let causes = kinds::causes_in_version(target.version, causes);
+    let causes = kinds::causes_in_version(target.id.resource(), target.version, causes);
     ApiError::invalid(target.id.resource(), name, causes)
 }
 

@@ -216,10 +216,6 @@ pub(super) static POD_GROUP: [Column; 5] = [
 
 /// Reads both versions, since rows are made from objects as the client asked for them.
 pub(super) fn pod_group(root: &Field<'_, '_>, now: Timestamp) -> Vec<Value> {
-    let spec = root.get("spec");
-    let policy = if spec.get("schedulingPolicy").get("gang").is_set() { "Gang" } else { "Basic" };
-    let new_name = spec.get("workloadRef").get("workloadName").str();
-    let old_name = spec.get("podGroupTemplateRef").get("workload").get("workloadName").str();
     let scheduled =
         condition(root, "PodGroupInitiallyScheduled").or_else(|| condition(root, "PodGroupScheduled"));
     let disrupted = condition(root, "DisruptionTarget").and_then(|c| c.get("reason")).and_then(Value::as_str);
@@ -231,9 +227,28 @@ pub(super) fn pod_group(root: &Field<'_, '_>, now: Timestamp) -> Vec<Value> {
     };
     vec![
         json!(name(root)),
-        json!(policy),
-        json!(new_name.or(old_name).unwrap_or(NONE)),
+        json!(group_policy(root)),
+        json!(group_workload(root)),
         json!(status),
         json!(age(root, now)),
     ]
+}
+
+pub(super) static COMPOSITE_POD_GROUP: [Column; 4] =
+    [NAME, text("Policy", "Gang or Basic"), text("Workload", "Workload that the group was made from"), AGE];
+
+pub(super) fn composite_pod_group(root: &Field<'_, '_>, now: Timestamp) -> Vec<Value> {
+    vec![json!(name(root)), json!(group_policy(root)), json!(group_workload(root)), json!(age(root, now))]
+}
+
+fn group_policy(root: &Field<'_, '_>) -> &'static str {
+    let gang = root.get("spec").get("schedulingPolicy").get("gang").is_set();
+    if gang { "Gang" } else { "Basic" }
+}
+
+fn group_workload<'v>(root: &Field<'_, 'v>) -> &'v str {
+    let spec = root.get("spec");
+    let new_name = spec.get("workloadRef").get("workloadName").str();
+    let old_name = spec.get("podGroupTemplateRef").get("workload").get("workloadName").str();
+    new_name.or(old_name).unwrap_or(NONE)
 }

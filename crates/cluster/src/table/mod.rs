@@ -61,6 +61,9 @@ fn printer(resource: &Resource) -> Printer {
         ("resource.k8s.io", "ResourceSlice") => (&storage::RESOURCE_SLICE, storage::resource_slice),
         ("scheduling.k8s.io", "PriorityClass") => (&cells::PRIORITY_CLASS, cells::priority_class),
         ("scheduling.k8s.io", "PodGroup") => (&cells::POD_GROUP, cells::pod_group),
+        ("scheduling.k8s.io", "CompositePodGroup") => {
+            (&cells::COMPOSITE_POD_GROUP, cells::composite_pod_group)
+        }
         ("storage.k8s.io", "StorageClass") => (&storage::STORAGE_CLASS, storage::storage_class),
         ("storage.k8s.io", "CSINode") => (&storage::CSI_NODE, storage::csi_node),
         ("storage.k8s.io", "CSIDriver") => (&storage::CSI_DRIVER, storage::csi_driver),

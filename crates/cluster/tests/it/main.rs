@@ -15,4 +15,6 @@ mod hostile;
 mod kinds;
 mod managed;
 mod priority;
+mod releases;
+mod reviews;
 mod watch;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::kinds::convert::HUB_FIELDS;
+use crate::kinds::convert::stash::HUB_FIELDS;
 use proptest::prelude::*;
 use serde_json::Map;
 
@@ -141,8 +141,8 @@ fn findings_are_told_in_the_words_of_the_version_that_was_written() {
         ("spec.priority", "spec.priority"),
     ];
     for (hub, alpha) in cases {
-        assert_eq!(causes_in_version("v1alpha2", vec![cause(hub)])[0].field, alpha);
-        assert_eq!(causes_in_version("v1beta1", vec![cause(hub)])[0].field, hub);
+        assert_eq!(causes_in_version(resource("PodGroup"), "v1alpha2", vec![cause(hub)])[0].field, alpha);
+        assert_eq!(causes_in_version(resource("PodGroup"), "v1beta1", vec![cause(hub)])[0].field, hub);
     }
 }
 

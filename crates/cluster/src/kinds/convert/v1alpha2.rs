@@ -1,16 +1,9 @@
 //! Conversion between `scheduling.k8s.io/v1alpha2` and the stored `v1beta1`.
-//!
-//! v1alpha2 has no place for some fields of v1beta1. A client of v1alpha2 that reads an object, changes a
-//! label and writes it back would erase them, so they travel in an annotation that only the v1alpha2 form
-//! carries and that is taken apart again on the way in. A client that throws the annotation away does not
-//! erase anything silently either: the fields are immutable, so validation refuses its update.
 
+use super::stash::{objects_of, put_stash, rename, restore, set_aside, take_stash, wrong_type};
 use crate::error::{ApiError, Cause, CauseReason};
 use crate::registry::Resource;
 use serde_json::{Map, Value, json};
-
-/// Carries the v1beta1 fields of an object that is shown as v1alpha2, as JSON.
-pub(crate) const HUB_FIELDS: &str = "tutti.dev/v1beta1-fields";
 
 /// Fields of a PodGroup's spec that only the hub has.
 const POD_GROUP_HUB_FIELDS: [&str; 2] = ["preemptionPolicy", "parentCompositePodGroupName"];
@@ -28,7 +21,7 @@ const RENAMED: [(&str, &str); 2] = [
 ];
 
 /// v1alpha2 to v1beta1, `apiVersion` left alone.
-pub(super) fn alpha_to_hub(resource: &Resource, object: &mut Map<String, Value>) -> Result<(), ApiError> {
+pub(super) fn to_hub(resource: &Resource, object: &mut Map<String, Value>) -> Result<Vec<Cause>, ApiError> {
     let stash = take_stash(object)?;
     let mut causes = Vec::new();
     if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
@@ -39,15 +32,11 @@ pub(super) fn alpha_to_hub(resource: &Resource, object: &mut Map<String, Value>)
         }
     }
     swap_condition_types(object);
-    if causes.is_empty() {
-        return Ok(());
-    }
-    let name = object.get("metadata").and_then(|m| m.get("name")).and_then(Value::as_str);
-    Err(ApiError::invalid(resource, name.unwrap_or_default(), causes))
+    Ok(causes)
 }
 
 /// v1beta1 to v1alpha2, `apiVersion` left alone.
-pub(super) fn hub_to_alpha(resource: &Resource, object: &mut Map<String, Value>) {
+pub(super) fn from_hub(resource: &Resource, object: &mut Map<String, Value>) {
     let mut stash = Map::new();
     if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
         match resource.kind {
@@ -61,7 +50,7 @@ pub(super) fn hub_to_alpha(resource: &Resource, object: &mut Map<String, Value>)
 }
 
 /// The path of a field as v1alpha2 spells it.
-pub(super) fn alpha_path(path: &str) -> String {
+pub(super) fn path(path: &str) -> String {
     for (alpha, hub) in RENAMED {
         if let Some(rest) = path.strip_prefix(hub)
             && (rest.is_empty() || rest.starts_with('.'))
@@ -130,14 +119,6 @@ fn workload_to_alpha(spec: &mut Map<String, Value>, stash: &mut Map<String, Valu
     if !templates.is_empty() {
         stash.insert(TEMPLATES.to_owned(), Value::Object(templates));
     }
-}
-
-fn objects_of<'a>(
-    spec: &'a mut Map<String, Value>,
-    list: &str,
-) -> impl Iterator<Item = (usize, &'a mut Map<String, Value>)> {
-    let items = spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten().enumerate();
-    items.filter_map(|(index, item)| item.as_object_mut().map(|item| (index, item)))
 }
 
 /// `{workload: {workloadName, podGroupTemplateName}}` to `{workloadName, templateName}`.
@@ -215,71 +196,5 @@ fn swap_condition_types(object: &mut Map<String, Value>) {
             _ => continue,
         };
         *kind = json!(swapped);
-    }
-}
-
-fn wrong_type(path: &str, expected: &str) -> Cause {
-    Cause {
-        reason: CauseReason::TypeInvalid,
-        field: path.to_owned(),
-        message: format!("Invalid value: must be of type {expected}"),
-    }
-}
-
-fn rename(value: &mut Value, from: &str, to: &str) {
-    if let Some(object) = value.as_object_mut()
-        && let Some(moved) = object.remove(from)
-    {
-        object.insert(to.to_owned(), moved);
-    }
-}
-
-fn restore(holder: &mut Map<String, Value>, field: &str, kept: Option<&Value>) {
-    match kept {
-        Some(value) => holder.insert(field.to_owned(), value.clone()),
-        None => holder.remove(field),
-    };
-}
-
-fn set_aside(holder: &mut Map<String, Value>, field: &str, stash: &mut Map<String, Value>) {
-    if let Some(value) = holder.remove(field).filter(|v| !v.is_null()) {
-        stash.insert(field.to_owned(), value);
-    }
-}
-
-fn take_stash(object: &mut Map<String, Value>) -> Result<Map<String, Value>, ApiError> {
-    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
-        return Ok(Map::new());
-    };
-    let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) else {
-        return Ok(Map::new());
-    };
-    let Some(text) = annotations.remove(HUB_FIELDS) else {
-        return Ok(Map::new());
-    };
-    if annotations.is_empty() {
-        metadata.remove("annotations");
-    }
-    text.as_str().and_then(|text| serde_json::from_str(text).ok()).ok_or_else(|| {
-        ApiError::bad_request(format!(
-            "metadata.annotations[{HUB_FIELDS}] must be a JSON object; the server maintains it, leave it as it is"
-        ))
-    })
-}
-
-fn put_stash(object: &mut Map<String, Value>, stash: Map<String, Value>) {
-    if stash.is_empty() {
-        return;
-    }
-    let metadata = object.entry("metadata").or_insert_with(|| json!({}));
-    let Some(metadata) = metadata.as_object_mut() else {
-        return;
-    };
-    let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
-    if annotations.is_null() {
-        *annotations = json!({});
-    }
-    if let Some(annotations) = annotations.as_object_mut() {
-        annotations.insert(HUB_FIELDS.to_owned(), json!(Value::Object(stash).to_string()));
     }
 }
