@@ -76,6 +76,9 @@ impl Members {
 impl Engine {
     /// Looks at a unit as it is now.
     pub(crate) fn attempt(&self, unit: &UnitKey) -> Attempt {
+        if self.suspended.contains(unit) {
+            return Attempt::Nothing;
+        }
         let members = self.pods.members(unit);
         let wanting: Vec<_> = members.iter().filter(|(_, row)| row.wants_seat()).copied().collect();
         if !wanting.iter().any(|(_, row)| self.serves(&row.scheduler_name)) {

@@ -24,6 +24,9 @@ impl Engine {
         for unit in self.sleepers.units() {
             sum = sum.wrapping_add(hash(("sleeps", unit)));
         }
+        for unit in &self.suspended {
+            sum = sum.wrapping_add(hash(("is suspended", unit)));
+        }
         sum.wrapping_add(self.holds.digest(&self.nodes, &self.resources))
     }
 

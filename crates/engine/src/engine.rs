@@ -3,9 +3,10 @@
 use crate::attempt::{Attempt, Members};
 use crate::decision::{Decision, Placement, Seat, UnitKey, Waiting};
 use crate::event::Event;
-use crate::holds::{Holds, Promise};
+use crate::flush::Flush;
+use crate::holds::{Claimant, Holds, Promise};
 use crate::nodes::{NodeId, NodeTable};
-use crate::pods::{PodRow, PodTable, Sits};
+use crate::pods::{Life, PodRow, PodTable, Sits};
 use crate::queue::{Queue, Rank};
 use crate::refusal::Refusal;
 use crate::relations::Relations;
@@ -16,7 +17,7 @@ use crate::shape::{Resources, Shape, ShapeId, Shapes};
 use crate::solve::{Outcome, Tables, solve};
 use crate::txn::Txn;
 use crate::wake::{Offer, Sleepers};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 use std::sync::Arc;
 use tutti_model::{Group, Node, ObjectKey, Pod, Text, Time};
@@ -63,7 +64,13 @@ pub struct Engine {
     /// The last reason that was told for a unit, and to which members, so that it is told once.
     told: FxHashMap<UnitKey, (Refusal, Vec<ObjectKey>)>,
     retries: FxHashMap<UnitKey, Retry>,
+    /// Units that are not to be tried.
+    pub(crate) suspended: FxHashSet<UnitKey>,
+    /// Units that are looked at before all others, once.
+    pub(crate) firsts: FxHashSet<UnitKey>,
     attempts_count: u64,
+    wake_ups_count: u64,
+    flush: Flush,
 }
 
 /// Failed bindings in a row.
@@ -91,7 +98,11 @@ impl Engine {
             sleepers: Sleepers::default(),
             told: FxHashMap::default(),
             retries: FxHashMap::default(),
+            suspended: FxHashSet::default(),
+            firsts: FxHashSet::default(),
             attempts_count: 0,
+            wake_ups_count: 0,
+            flush: Flush::default(),
         }
     }
 
@@ -106,26 +117,33 @@ impl Engine {
             Event::GroupGone(key) => self.set_group(&key, None, now),
             Event::NamespaceSet { name, labels } => self.set_namespace(&name, labels, now),
             Event::Hold(hold) => self.set_hold(&hold, now),
-            Event::BindFailed { pod, uid } => self.bind_failed(&pod, &uid, now),
+            Event::BindFailed { pod, uid } => self.bind_failed(&pod, &uid, true, now),
+            Event::Withdrawn { pod, uid } => self.bind_failed(&pod, &uid, false, now),
+            Event::Suspend(unit) => self.set_suspended(&unit, true, now),
+            Event::Resume(unit) => self.set_suspended(&unit, false, now),
+            Event::TakeOver => self.take_over(now),
         }
     }
 
     /// The next decision. Call it until it is [`Decision::Idle`].
     pub fn decide(&mut self, now: Time) -> Decision {
         self.end_holds(now);
+        self.flush_sleepers(now);
         // Every round takes a unit out of the queue and none puts one in without returning.
         loop {
             let unit = match self.queue.pop(now) {
                 Ok(unit) => unit,
                 Err(pause_ends) => {
-                    let wake_at = [pause_ends, self.holds.next_expiry()].into_iter().flatten().min();
+                    let others = [self.holds.next_expiry(), self.flush.next()];
+                    let wake_at = others.into_iter().chain([pause_ends]).flatten().min();
                     return Decision::Idle { wake_at };
                 }
             };
             self.attempts_count += 1;
+            self.firsts.remove(&unit);
             let decision = match self.attempt(&unit) {
                 Attempt::Nothing => None,
-                Attempt::Refused(members, refusal) => self.refuse(unit, members, refusal, Vec::new()),
+                Attempt::Refused(members, refusal) => self.refuse(unit, members, refusal, Vec::new(), now),
                 Attempt::Solve(members) => self.solve(unit, members, now),
             };
             if let Some(decision) = decision {
@@ -137,6 +155,24 @@ impl Engine {
     /// How often a unit was looked at. Grows with what happens that concerns somebody, not with what happens.
     pub fn attempts_count(&self) -> u64 {
         self.attempts_count
+    }
+
+    /// How often a unit that slept was woken because something happened that could help it.
+    pub fn wake_ups_count(&self) -> u64 {
+        self.wake_ups_count
+    }
+
+    /// How often a unit could be placed that only the safety flush had woken. Each one is a bug of what wakes units.
+    pub fn flush_finds_count(&self) -> u64 {
+        self.flush.finds_count()
+    }
+
+    /// Asks everybody who has slept for very long, in case that somebody should have been woken and was not.
+    fn flush_sleepers(&mut self, now: Time) {
+        for unit in self.flush.due(now) {
+            self.touch(&unit, now);
+            self.flush.flushed(unit);
+        }
     }
 
     /// True if this scheduler is to place pods that name it so.
@@ -163,8 +199,9 @@ impl Engine {
 
     /// Frees what is promised to a unit itself or to somebody less important, for as long as it is looked at.
     pub(crate) fn lift_holds(&mut self, unit: &UnitKey) -> Vec<Promise> {
-        let priority = self.rank(unit, &self.pods.members(unit)).priority.0;
-        self.holds.lift(unit, priority, &mut self.nodes)
+        let rank = self.rank(unit, &self.pods.members(unit));
+        let claimant = rank.broken.0.then(|| Claimant { created: rank.created, unit: unit.clone() });
+        self.holds.lift(unit, rank.priority.0, claimant.as_ref(), &mut self.nodes)
     }
 
     fn solve(&mut self, unit: UnitKey, members: Members, now: Time) -> Option<Decision> {
@@ -174,14 +211,16 @@ impl Engine {
         if let Outcome::Placed(seats) = outcome {
             return Some(self.place(unit, members, &seats, &lifted, now));
         }
+        let usable = self.usable_seats(&unit, &members);
         self.holds.restore(&lifted, &mut self.nodes);
+        self.claim(&unit, &usable, &lifted, now);
         let refusal = match outcome {
             Outcome::Placed(_) => return None,
             Outcome::Infeasible(room) => Refusal::NoRoom(room),
             Outcome::Undecided(room) => Refusal::Undecided(room),
         };
         let shapes = members.shapes();
-        self.refuse(unit, members.into_names(), refusal, shapes)
+        self.refuse(unit, members.into_names(), refusal, shapes, now)
     }
 
     /// Takes the seats and says so.
@@ -204,6 +243,8 @@ impl Engine {
         txn.commit();
         self.holds.restore(lifted, &mut self.nodes);
         self.end_hold_of(&unit, now);
+        self.ask_claimants_again(&unit, lifted, now);
+        self.flush.placed(&unit);
         placed.sort_unstable();
         let mut seats = Vec::with_capacity(placed.len());
         for (pod, node) in placed {
@@ -231,8 +272,10 @@ impl Engine {
         members: Vec<ObjectKey>,
         refusal: Refusal,
         shapes: Vec<ShapeId>,
+        now: Time,
     ) -> Option<Decision> {
         if !shapes.is_empty() {
+            self.flush.sleeps(&unit, now);
             self.sleepers.insert(unit.clone(), shapes, &self.shapes, &self.relations.counts);
         }
         if self.told.get(&unit).is_some_and(|(told, to)| *told == refusal && *to == members) {
@@ -245,6 +288,8 @@ impl Engine {
     /// Puts a unit into the queue again, or out of it if it has nothing to ask for.
     pub(crate) fn touch(&mut self, unit: &UnitKey, now: Time) {
         self.sleepers.remove(unit);
+        self.flush.wakes(unit);
+        self.end_claims_unless_broken(unit, now);
         let members = self.pods.members(unit);
         let waits = members.iter().any(|(_, row)| row.wants_seat() && self.serves(&row.scheduler_name));
         if !waits {
@@ -260,7 +305,7 @@ impl Engine {
         self.queue.push(unit.clone(), rank, not_before);
     }
 
-    fn rank(&self, unit: &UnitKey, members: &[(&ObjectKey, &PodRow)]) -> Rank {
+    pub(crate) fn rank(&self, unit: &UnitKey, members: &[(&ObjectKey, &PodRow)]) -> Rank {
         let group = match unit {
             UnitKey::Group(key) => self.pods.group(key).and_then(|row| row.object.as_ref()),
             UnitKey::Pod(_) => None,
@@ -269,6 +314,7 @@ impl Engine {
         let oldest = members.iter().map(|(_, row)| row.created).min().unwrap_or_default();
         let counted = members.iter().filter(|(_, row)| row.counts()).count() as u32;
         Rank {
+            first: Reverse(self.firsts.contains(unit)),
             priority: Reverse(group.and_then(|group| group.priority).unwrap_or(highest)),
             broken: Reverse(counted > 0 && group.is_some_and(|group| counted < group.policy.minimum())),
             created: group.map_or(oldest, |group| group.created),
@@ -318,7 +364,9 @@ impl Engine {
             self.retries.remove(&after.unit(&pod.key));
         }
         self.set_memberships(&pod.key, before.as_ref().map(|row| row.shape), Some(shape));
+        let left = before.as_ref().filter(|_| after.life == Life::Failed).and_then(|row| self.seat_of(row));
         self.move_seat(before.as_ref(), Some(&after), now);
+        self.vacate(&pod.key, &after, left, now);
         self.follow_nomination(&pod.key, now);
         // That the API server agrees with a decision is no news to the unit.
         let is_news = before.as_ref().is_none_or(|row| {
@@ -336,7 +384,9 @@ impl Engine {
         let unit = self.pods.pod(key).map(|row| row.unit(key));
         let Some(row) = self.pods.remove(key) else { return };
         self.set_memberships(key, Some(row.shape), None);
+        let left = self.seat_of(&row);
         self.move_seat(Some(&row), None, now);
+        self.vacate(key, &row, left, now);
         self.follow_nomination(key, now);
         self.let_go(row.shape, now);
         if let Some(unit) = unit {
@@ -350,7 +400,8 @@ impl Engine {
         }
     }
 
-    fn bind_failed(&mut self, key: &ObjectKey, uid: &Text, now: Time) {
+    /// The seat of a pod that was to be bound is free again; after a failure its unit pauses.
+    fn bind_failed(&mut self, key: &ObjectKey, uid: &Text, pauses: bool, now: Time) {
         let Some(before) = self.pods.pod(key).filter(|row| row.uid == *uid).cloned() else {
             return;
         };
@@ -359,12 +410,16 @@ impl Engine {
         }
         let after = PodRow { sits: Sits::Nowhere, ..before.clone() };
         self.pods.seat(key, Sits::Nowhere);
+        let left = self.seat_of(&before);
         self.move_seat(Some(&before), Some(&after), now);
+        self.vacate(key, &before, left, now);
         self.follow_nomination(key, now);
         let unit = after.unit(key);
-        let failures = self.retries.get(&unit).map_or(0, |retry| retry.failures) + 1;
-        let pause = (RETRY_SECONDS_MIN << failures.min(16).saturating_sub(1)).min(RETRY_SECONDS_MAX);
-        self.retries.insert(unit.clone(), Retry { failures, not_before: now.plus_seconds(pause) });
+        if pauses {
+            let failures = self.retries.get(&unit).map_or(0, |retry| retry.failures) + 1;
+            let pause = (RETRY_SECONDS_MIN << failures.min(16).saturating_sub(1)).min(RETRY_SECONDS_MAX);
+            self.retries.insert(unit.clone(), Retry { failures, not_before: now.plus_seconds(pause) });
+        }
         self.touch(&unit, now);
     }
 
@@ -406,6 +461,7 @@ impl Engine {
         let (Some(before), Some(after)) = (before, self.offer(id)) else { return };
         let is_held = self.holds.are_on(id);
         for unit in self.sleepers.wake_by_offer(&before, &after, is_held, &self.shapes) {
+            self.wake_ups_count += 1;
             self.touch(&unit, now);
         }
     }
@@ -415,6 +471,7 @@ impl Engine {
             return;
         }
         for unit in self.sleepers.wake_by_pod(shape) {
+            self.wake_ups_count += 1;
             self.touch(&unit, now);
         }
     }

@@ -36,6 +36,20 @@ pub enum Event {
         /// Its identity; a failure that is told of an earlier pod of that name is ignored.
         uid: Text,
     },
+    /// A decision is taken back before its binding was sent: the seat is free and the pod pending again.
+    Withdrawn {
+        /// The pod that was to be bound.
+        pod: ObjectKey,
+        /// Its identity, as above.
+        uid: Text,
+    },
+    /// A unit is not to be tried until it is resumed, and keeps no seats meanwhile.
+    Suspend(UnitKey),
+    /// A unit may be tried again.
+    Resume(UnitKey),
+    /// Somebody else has decided until now: every gang that has some of its members but not enough is looked at once
+    /// before all other work.
+    TakeOver,
 }
 
 /// A promise of seats.
@@ -45,10 +59,27 @@ pub struct Hold {
     pub unit: UnitKey,
     /// Who has a higher priority than this may take the seats all the same.
     pub priority: i32,
-    /// Until when.
-    pub expires: Time,
+    /// Until when; `None` until the unit has seats or needs none.
+    pub expires: Option<Time>,
     /// Where, and how much.
     pub seats: Vec<HeldSeat>,
+    /// Why.
+    pub reason: HoldReason,
+}
+
+/// Why seats are promised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum HoldReason {
+    /// Somebody outside of the engine wants it so.
+    #[default]
+    Told,
+    /// A pod was nominated. The engine makes and ends these itself.
+    Nominated,
+    /// Members of a broken gang have left these seats, and others will come in their place. The engine makes these
+    /// itself.
+    Vacated,
+    /// A broken gang could use these seats, but they are not enough. The engine makes these itself.
+    Claimed,
 }
 
 /// Seats on one node.

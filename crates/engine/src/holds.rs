@@ -7,7 +7,7 @@
 use crate::decision::UnitKey;
 use crate::digest::hash;
 use crate::engine::Engine;
-use crate::event::Hold;
+use crate::event::{HeldSeat, Hold, HoldReason};
 use crate::nodes::{NodeId, NodeTable};
 use crate::shape::{Load, ResourceId, Resources};
 use rustc_hash::FxHashMap;
@@ -24,17 +24,30 @@ pub(crate) enum Promise {
     Unit(UnitKey),
     /// The nomination of a pod.
     Pod(ObjectKey),
+    /// Seats that members of a broken gang have left.
+    Vacated(UnitKey),
+    /// Seats that a broken gang could use.
+    Claim(UnitKey),
+}
+
+/// A broken gang that claims seats; smaller ones come first.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Claimant {
+    pub(crate) created: Time,
+    pub(crate) unit: UnitKey,
 }
 
 /// A node, what one pod takes of it, and how many pods.
-type HeldRoom = (NodeId, Vec<(ResourceId, i64)>, u32);
+pub(crate) type HeldRoom = (NodeId, Vec<(ResourceId, i64)>, u32);
 
-#[derive(Debug, Clone)]
-struct Held {
-    unit: UnitKey,
-    priority: i32,
-    expires: Option<Time>,
-    seats: Vec<HeldRoom>,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) unit: UnitKey,
+    pub(crate) priority: i32,
+    pub(crate) expires: Option<Time>,
+    /// Set if this is the claim of a broken gang.
+    pub(crate) claimant: Option<Claimant>,
+    pub(crate) seats: Vec<HeldRoom>,
 }
 
 /// All promises.
@@ -46,11 +59,22 @@ pub(crate) struct Holds {
 }
 
 impl Holds {
-    /// Gives back the room of all holds that do not bind a unit of this priority, and tells which they were.
-    pub(crate) fn lift(&self, unit: &UnitKey, priority: i32, nodes: &mut NodeTable) -> Vec<Promise> {
+    /// Gives back the room of all holds that do not bind a unit of this priority, and tells which they were. A broken
+    /// gang is not bound by claims of those that come after it.
+    pub(crate) fn lift(
+        &self,
+        unit: &UnitKey,
+        priority: i32,
+        claimant: Option<&Claimant>,
+        nodes: &mut NodeTable,
+    ) -> Vec<Promise> {
         let mut lifted = Vec::new();
         for (promise, held) in &self.held {
-            if held.unit == *unit || held.priority < priority {
+            let comes_later = || match (&held.claimant, claimant) {
+                (Some(other), Some(claimant)) => held.priority == priority && other > claimant,
+                _ => false,
+            };
+            if held.unit == *unit || held.priority < priority || comes_later() {
                 held.shift(nodes, -1);
                 lifted.push(promise.clone());
             }
@@ -65,6 +89,18 @@ impl Holds {
                 held.shift(nodes, 1);
             }
         }
+    }
+
+    /// The seats of a promise; none if there is no such promise.
+    pub(crate) fn seats(&self, promise: &Promise) -> Vec<HeldRoom> {
+        self.held.get(promise).map(|held| held.seats.clone()).unwrap_or_default()
+    }
+
+    /// True if a unit claims seats.
+    pub(crate) fn claims(&self, unit: &UnitKey) -> bool {
+        !self.held.is_empty()
+            && (self.held.contains_key(&Promise::Claim(unit.clone()))
+                || self.held.contains_key(&Promise::Vacated(unit.clone())))
     }
 
     /// True if room on this node is promised to somebody. Then what is free there differs from unit to unit.
@@ -119,12 +155,45 @@ impl Engine {
                 (self.nodes.id(&seat.node), requests, seat.count)
             })
             .collect();
-        let promise = Promise::Unit(hold.unit.clone());
-        let held =
-            Held { unit: hold.unit.clone(), priority: hold.priority, expires: Some(hold.expires), seats };
-        let is_kept = !held.seats.is_empty() && hold.expires > now;
+        let unit = hold.unit.clone();
+        let (promise, is_claim) = match hold.reason {
+            HoldReason::Told => (Promise::Unit(unit), false),
+            HoldReason::Vacated => (Promise::Vacated(unit), true),
+            HoldReason::Claimed => (Promise::Claim(unit), true),
+            // It follows from the pod.
+            HoldReason::Nominated => return,
+        };
+        let claimant = self.claimant(&hold.unit).map(|(_, claimant)| claimant).filter(|_| is_claim);
+        let (unit, priority, expires) = (hold.unit.clone(), hold.priority, hold.expires);
+        let is_kept = !seats.is_empty() && expires.is_none_or(|expires| expires > now);
+        let held = Held { unit, priority, expires, claimant, seats };
         self.replace_promise(promise, is_kept.then_some(held), now);
         self.touch(&hold.unit, now);
+    }
+
+    /// Every promise there is.
+    pub fn holds(&self) -> Vec<Hold> {
+        let seat = |(node, requests, count): &HeldRoom| HeldSeat {
+            node: self.nodes.name(*node).clone(),
+            requests: requests
+                .iter()
+                .map(|&(id, amount)| (self.resources.name(id).clone(), amount))
+                .collect(),
+            count: *count,
+        };
+        let hold = |(promise, held): (&Promise, &Held)| Hold {
+            unit: held.unit.clone(),
+            priority: held.priority,
+            expires: held.expires,
+            seats: held.seats.iter().map(seat).collect(),
+            reason: match promise {
+                Promise::Unit(_) => HoldReason::Told,
+                Promise::Pod(_) => HoldReason::Nominated,
+                Promise::Vacated(_) => HoldReason::Vacated,
+                Promise::Claim(_) => HoldReason::Claimed,
+            },
+        };
+        self.holds.held.iter().map(hold).collect()
     }
 
     /// Keeps the promise of a nominated pod in step with the pod.
@@ -134,7 +203,8 @@ impl Engine {
             let node = self.nodes.id(row.promised()?);
             let requests = self.shapes.get(row.shape).requests.clone();
             let seats = vec![(node, requests, 1)];
-            Some(Held { unit: row.unit(key), priority: row.priority, expires: None, seats })
+            let (unit, priority) = (row.unit(key), row.priority);
+            Some(Held { unit, priority, expires: None, claimant: None, seats })
         });
         if held.is_some() || self.holds.held.contains_key(&promise) {
             self.replace_promise(promise, held, now);
@@ -150,10 +220,16 @@ impl Engine {
 
     /// A unit that got its seats needs no promise any more.
     pub(crate) fn end_hold_of(&mut self, unit: &UnitKey, now: Time) {
-        self.replace_promise(Promise::Unit(unit.clone()), None, now);
+        for promise in [Promise::Unit, Promise::Vacated, Promise::Claim] {
+            self.replace_promise(promise(unit.clone()), None, now);
+        }
     }
 
-    fn replace_promise(&mut self, promise: Promise, held: Option<Held>, now: Time) {
+    /// Makes, changes or ends a promise. True if that changed anything.
+    pub(crate) fn replace_promise(&mut self, promise: Promise, held: Option<Held>, now: Time) -> bool {
+        if self.holds.held.get(&promise) == held.as_ref() {
+            return false;
+        }
         let before = self.holds.held.remove(&promise);
         if let Some(held) = held.filter(|_| self.holds.held.len() < HOLDS_MAX) {
             for (node, requests, count) in &held.seats {
@@ -173,5 +249,6 @@ impl Engine {
             self.nodes.give(node, Load::promised(&requests), count);
             self.wake_by_offer(node, offer, now);
         }
+        true
     }
 }

@@ -5,12 +5,15 @@
 //! the same events give the same decisions on every machine.
 
 mod attempt;
+pub mod census;
+mod claims;
 mod counts;
 pub mod decision;
 mod digest;
 pub mod engine;
 pub mod event;
 mod feasible;
+mod flush;
 mod holds;
 mod images;
 mod nodes;
@@ -28,8 +31,9 @@ mod txn;
 pub mod validator;
 mod wake;
 
+pub use census::{Census, Waiters};
 pub use decision::{Decision, Placement, Seat, UnitKey, Waiting};
 pub use engine::{Config, Engine};
-pub use event::{Event, HeldSeat, Hold};
+pub use event::{Event, HeldSeat, Hold, HoldReason};
 pub use refusal::Refusal;
 pub use score::Profile;

@@ -1,5 +1,5 @@
 //! Who is next: units that are ready, by priority, broken gangs first, then age and name; and units that pause
-//! after a failure.
+//! after a failure. After a takeover, what was begun comes before all of them.
 
 use crate::decision::UnitKey;
 use rustc_hash::FxHashMap;
@@ -10,6 +10,8 @@ use tutti_model::Time;
 /// Where a unit stands among the ready ones; smaller comes first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank {
+    /// What an earlier scheduler has begun comes before all else, once.
+    pub(crate) first: Reverse<bool>,
     /// Higher priority first.
     pub(crate) priority: Reverse<i32>,
     /// A gang that has lost members or never got them all comes before its equals.
@@ -62,6 +64,11 @@ impl Queue {
         }
     }
 
+    /// Whether a unit pauses; `None` if it is not in the queue.
+    pub(crate) fn is_paused(&self, unit: &UnitKey) -> Option<bool> {
+        self.places.get(unit).map(|place| matches!(place, Place::Paused(..)))
+    }
+
     /// Everybody who waits for a turn, in no meaningful order.
     pub(crate) fn units(&self) -> impl Iterator<Item = &UnitKey> {
         self.places.keys()
@@ -97,7 +104,12 @@ mod tests {
     }
 
     fn rank(priority: i32, broken: bool, created: i64) -> Rank {
-        Rank { priority: Reverse(priority), broken: Reverse(broken), created: Time(created) }
+        Rank {
+            first: Reverse(false),
+            priority: Reverse(priority),
+            broken: Reverse(broken),
+            created: Time(created),
+        }
     }
 
     #[test]
@@ -108,8 +120,9 @@ mod tests {
         queue.push(unit("old-a"), rank(0, false, 1), None);
         queue.push(unit("broken"), rank(0, true, 9), None);
         queue.push(unit("important"), rank(5, false, 9), None);
+        queue.push(unit("begun"), Rank { first: Reverse(true), ..rank(-5, true, 9) }, None);
         let order: Vec<_> = std::iter::from_fn(|| queue.pop(Time(0)).ok()).collect();
-        assert_eq!(order, ["important", "broken", "old-a", "old-b", "young"].map(unit));
+        assert_eq!(order, ["begun", "important", "broken", "old-a", "old-b", "young"].map(unit));
     }
 
     #[test]

@@ -88,6 +88,11 @@ impl Sleepers {
         self.units.keys()
     }
 
+    /// True if this unit sleeps.
+    pub(crate) fn contains(&self, unit: &UnitKey) -> bool {
+        self.units.contains_key(unit)
+    }
+
     /// True if nobody sleeps, so that nobody has to be looked for.
     pub(crate) fn is_empty(&self) -> bool {
         self.units.is_empty()

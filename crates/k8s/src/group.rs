@@ -4,6 +4,7 @@ use crate::claims::{GroupClaimView, read_group_claims, read_preemption};
 use crate::condition::{self, Condition, ConditionView};
 use crate::error::{ObjectError, ObjectKind};
 use crate::lenient::{Lenient, Shape, Shaped};
+use crate::marks::GroupMarks;
 use crate::selector::{read_each, text};
 use crate::view::{Kind, Names, View};
 use kube::api::ApiResource;
@@ -129,6 +130,8 @@ pub struct GroupReading {
     pub group: Option<Group>,
     /// The condition of the type that was asked for.
     pub scheduled: Option<Condition>,
+    /// What annotations of ours say.
+    pub marks: GroupMarks,
     /// What could not be understood.
     pub errors: Vec<ObjectError>,
 }
@@ -156,6 +159,7 @@ impl PodGroupView {
         let topology = problems.or_default(read_topology(&spec.scheduling_constraints));
         let disruption = problems.or_default(read_disruption(&spec.disruption_mode));
         let claims = problems.or_default(read_group_claims(&spec.resource_claims));
+        let marks = GroupMarks::read(self.metadata.annotations.as_ref(), &mut problems);
         let group = policy.filter(|_| problems.is_empty()).map(|policy| Group {
             generation,
             created: self.created(),
@@ -174,6 +178,7 @@ impl PodGroupView {
             version: self.version(),
             group,
             scheduled,
+            marks,
             errors: problems.into_errors(ObjectKind::PodGroup, &key),
             key,
         }

@@ -33,6 +33,8 @@ impl Kind for PodKind {
     }
 }
 
+/// The condition that says that a pod is about to be deleted for the sake of others.
+pub const DISRUPTION_TARGET: &str = "DisruptionTarget";
 /// The condition that says whether a pod has a node.
 pub const POD_SCHEDULED: &str = "PodScheduled";
 
@@ -45,6 +47,8 @@ pub struct PodReading {
     pub version: Text,
     /// Its `PodScheduled` condition.
     pub scheduled: Option<Condition>,
+    /// True if a controller makes it again when it is deleted.
+    pub controlled: bool,
     /// What could not be understood.
     pub errors: Vec<ObjectError>,
 }
@@ -103,6 +107,7 @@ impl PodView {
             pod,
             version: self.version(),
             scheduled: condition::find(&status.conditions, POD_SCHEDULED),
+            controlled: self.is_controlled(),
             errors: problems.into_errors(ObjectKind::Pod, &key),
         }
     }

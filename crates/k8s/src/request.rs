@@ -48,11 +48,15 @@ pub fn group_condition_patch(uid: &str, condition: &Condition) -> Value {
     })
 }
 
-/// Strategic merge patch of `status` that sets one condition of a pod, only if the pod is still at this version:
-/// a pod that was bound meanwhile must not be called unschedulable.
-pub fn pod_condition_patch(uid: &str, version: &str, condition: &Condition) -> Value {
+/// Strategic merge patch of `status` that sets one condition of a pod, if a version is given only if the pod is
+/// still at it: a pod that was bound meanwhile must not be called unschedulable.
+pub fn pod_condition_patch(uid: &str, version: Option<&str>, condition: &Condition) -> Value {
+    let metadata = match version {
+        Some(version) => json!({"uid": uid, "resourceVersion": version}),
+        None => json!({"uid": uid}),
+    };
     json!({
-        "metadata": {"uid": uid, "resourceVersion": version},
+        "metadata": metadata,
         "status": {"conditions": [{
             "type": &*condition.kind,
             "status": condition.status.as_str(),
@@ -61,6 +65,13 @@ pub fn pod_condition_patch(uid: &str, version: &str, condition: &Condition) -> V
             "lastTransitionTime": timestamp(condition.changed.unwrap_or_default()).to_string(),
         }]},
     })
+}
+
+/// Merge patch that sets annotations, or removes those without a value, if the object is still the same.
+pub fn annotations_patch(uid: &str, annotations: &[(Text, Option<Text>)]) -> Value {
+    let annotations: serde_json::Map<String, Value> =
+        annotations.iter().map(|(key, value)| (key.to_string(), json!(value.as_deref()))).collect();
+    json!({"metadata": {"uid": uid, "annotations": annotations}})
 }
 
 /// What an event is about.
@@ -147,7 +158,7 @@ pub fn event(note: &EventNote, reporter: &str, instance: &str) -> Event {
     }
 }
 
-fn timestamp(time: Time) -> Timestamp {
+pub(crate) fn timestamp(time: Time) -> Timestamp {
     Timestamp::from_second(time.0.div_euclid(1000)).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
@@ -196,8 +207,11 @@ mod tests {
                     "message": "6 of 8 members fit", "observedGeneration": 2,
                     "lastTransitionTime": "2026-01-01T00:00:00Z"}])
         );
-        let pod = pod_condition_patch("u", "9", &condition());
+        let pod = pod_condition_patch("u", Some("9"), &condition());
         assert_eq!(pod["metadata"], json!({"uid": "u", "resourceVersion": "9"}));
+        assert_eq!(pod_condition_patch("u", None, &condition())["metadata"], json!({"uid": "u"}));
+        let marks = annotations_patch("u", &[("a/b".into(), Some("c".into())), ("a/d".into(), None)]);
+        assert_eq!(marks, json!({"metadata": {"uid": "u", "annotations": {"a/b": "c", "a/d": null}}}));
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use crate::error::Problems;
 use crate::lenient::{Lenient, Shape, Shaped};
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time as ApiTime};
-use serde::de::{Deserialize, DeserializeOwned, Deserializer};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time as ApiTime};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny, MapAccess, Visitor};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -78,6 +78,13 @@ impl<K: Kind> View<K> {
         labels.map(|(key, value)| (key.as_str(), value.as_str())).collect()
     }
 
+    /// True if a controller looks after it that makes it again if it is deleted. The node that a static pod belongs
+    /// to does not count.
+    pub(crate) fn is_controlled(&self) -> bool {
+        let owners = self.metadata.owner_references.iter().flatten();
+        owners.into_iter().any(|owner| owner.controller == Some(true) && owner.kind != "Node")
+    }
+
     /// Problems of the metadata, to which the caller adds its own.
     pub(crate) fn problems(&self) -> Problems {
         let mut problems = Problems::default();
@@ -135,7 +142,8 @@ impl<'de, K: Kind> Deserialize<'de> for View<K> {
     }
 }
 
-/// What is read of `metadata`. Managed fields and annotations are most of its bytes, and are left out.
+/// What is read of `metadata`. Managed fields and other people's annotations are most of its bytes, and are left
+/// out.
 #[derive(Default, serde::Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Metadata {
@@ -147,6 +155,52 @@ struct Metadata {
     creation_timestamp: Lenient<String>,
     deletion_timestamp: Lenient<String>,
     labels: Lenient<BTreeMap<String, Lenient<String>>>,
+    annotations: Lenient<OwnAnnotations>,
+    owner_references: Lenient<Vec<Lenient<OwnerView>>>,
+}
+
+/// Annotations of ours; all others are skipped while reading.
+#[derive(Default)]
+struct OwnAnnotations(BTreeMap<String, Lenient<String>>);
+
+impl Shaped for OwnAnnotations {
+    const SHAPE: Shape = Shape::Object;
+}
+
+impl<'de> Deserialize<'de> for OwnAnnotations {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Own;
+        impl<'de> Visitor<'de> for Own {
+            type Value = OwnAnnotations;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("annotations")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<OwnAnnotations, A::Error> {
+                let mut own = BTreeMap::new();
+                while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+                    if key.starts_with(crate::marks::PREFIX) {
+                        own.insert(key.into_owned(), map.next_value()?);
+                    } else {
+                        map.next_value::<IgnoredAny>()?;
+                    }
+                }
+                Ok(OwnAnnotations(own))
+            }
+        }
+        deserializer.deserialize_map(Own)
+    }
+}
+
+/// One of `metadata.ownerReferences`.
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+struct OwnerView {
+    kind: Lenient<String>,
+    controller: Lenient<bool>,
+}
+
+impl Shaped for OwnerView {
+    const SHAPE: Shape = Shape::Object;
 }
 
 impl Shaped for Metadata {
@@ -177,6 +231,36 @@ impl Metadata {
             }
             meta.labels = Some(read);
         }
+        if let Some(OwnAnnotations(annotations)) = take(self.annotations, "metadata.annotations", errors) {
+            let read = annotations.into_iter().filter_map(|(key, value)| {
+                let path = format!("metadata.annotations[{key}]");
+                Some((key, take(value, &path, errors)?))
+            });
+            meta.annotations = Some(read.collect());
+        }
+        // Of owners only the controller matters, and of it only that there is one. What is not an owner as it
+        // should be is none.
+        let owners = match self.owner_references {
+            Lenient::Read(owners) => owners,
+            _ => Vec::new(),
+        };
+        let is_controller = |owner: &OwnerView| matches!(owner.controller, Lenient::Read(true));
+        meta.owner_references = Some(
+            owners
+                .into_iter()
+                .filter_map(|owner| match owner {
+                    Lenient::Read(owner) if is_controller(&owner) => Some(OwnerReference {
+                        controller: Some(true),
+                        kind: match owner.kind {
+                            Lenient::Read(kind) => kind,
+                            _ => String::new(),
+                        },
+                        ..OwnerReference::default()
+                    }),
+                    _ => None,
+                })
+                .collect(),
+        );
         meta
     }
 }

@@ -377,7 +377,8 @@ fn promised_seats_are_kept_from_equals_but_not_from_their_betters() {
     requests.set(tutti_model::Resource::new("cpu"), 1000);
     let seats = vec![tutti_engine::HeldSeat { node: "a".into(), requests, count: 2 }];
     let unit = tutti_engine::UnitKey::Group(tutti_model::ObjectKey::new("default", "late"));
-    let hold = tutti_engine::Hold { unit, priority: 0, expires: Time(10_000), seats };
+    let reason = tutti_engine::HoldReason::Told;
+    let hold = tutti_engine::Hold { unit, priority: 0, expires: Some(Time(10_000)), seats, reason };
     world.engine.apply(Event::Hold(Box::new(hold)), Time(0));
     expect![[r#"
         pod default/urgent: urgent->a

@@ -2,12 +2,12 @@
 
 use crate::driver::{World, show};
 use crate::random::{Dice, node, requirements, wishes};
-use tutti_engine::{Config, Decision, Engine, Event, HeldSeat, Hold, UnitKey};
+use tutti_engine::{Config, Decision, Engine, Event, HeldSeat, Hold, HoldReason, UnitKey};
 use tutti_model::Phase;
 use tutti_model::scenario::Scenario;
 
-/// An engine that has seen the same cluster and sleeps on nothing.
-fn from_scratch(world: &World, groups: &[tutti_model::Group], holds: &[Hold]) -> Vec<Decision> {
+/// An engine that has seen the same cluster, was told of the same promises, and sleeps on nothing.
+fn from_scratch(world: &World, groups: &[tutti_model::Group]) -> Vec<Decision> {
     let mut fresh = World { engine: Engine::new(Config::default()), ..world.clone() };
     for node in &world.nodes {
         fresh.engine.apply(Event::NodeSet(Box::new(node.clone())), world.now);
@@ -18,8 +18,8 @@ fn from_scratch(world: &World, groups: &[tutti_model::Group], holds: &[Hold]) ->
     for pod in &world.pods {
         fresh.engine.apply(Event::PodSet(Box::new(pod.clone())), world.now);
     }
-    for hold in holds {
-        fresh.engine.apply(Event::Hold(Box::new(hold.clone())), world.now);
+    for hold in world.engine.holds() {
+        fresh.engine.apply(Event::Hold(Box::new(hold)), world.now);
     }
     fresh.settle()
 }
@@ -31,7 +31,8 @@ fn random_hold(dice: &mut Dice, world: &World, group: &tutti_model::Group) -> Ho
     Hold {
         unit: UnitKey::Group(group.key.clone()),
         priority: dice.roll(0, 2) as i32,
-        expires: world.now.plus_seconds(dice.roll(1, 8) as i64),
+        expires: Some(world.now.plus_seconds(dice.roll(1, 8) as i64)),
+        reason: HoldReason::Told,
         seats: vec![HeldSeat {
             node: format!("n{}", dice.roll(0, 4)).into(),
             requests,
@@ -59,7 +60,6 @@ fn live_through(ask: impl Fn(&mut Dice) -> String) -> usize {
         let mut dice = Dice::new(seed + 77);
         let mut world = World::parse("");
         let mut groups: Vec<tutti_model::Group> = Vec::new();
-        let mut holds: Vec<Hold> = Vec::new();
         for step in 0..40 {
             world.now = world.now.plus_seconds(1);
             match dice.roll(0, 8) {
@@ -84,9 +84,7 @@ fn live_through(ask: impl Fn(&mut Dice) -> String) -> usize {
                 7 if !groups.is_empty() => {
                     let group = &groups[dice.roll(0, groups.len() as u64 - 1) as usize];
                     let hold = random_hold(&mut dice, &world, group);
-                    holds.retain(|other| other.unit != hold.unit);
-                    world.engine.apply(Event::Hold(Box::new(hold.clone())), world.now);
-                    holds.push(hold);
+                    world.engine.apply(Event::Hold(Box::new(hold)), world.now);
                 }
                 _ if world.pods.is_empty() => {}
                 5 => {
@@ -102,8 +100,7 @@ fn live_through(ask: impl Fn(&mut Dice) -> String) -> usize {
                 }
             }
             placements += world.settle().iter().filter(|d| matches!(d, Decision::Place(_))).count();
-            holds.retain(|hold: &Hold| hold.expires > world.now);
-            let missed = from_scratch(&world, &groups, &holds);
+            let missed = from_scratch(&world, &groups);
             let missed: Vec<Decision> =
                 missed.into_iter().filter(|decision| matches!(decision, Decision::Place(_))).collect();
             assert!(missed.is_empty(), "seed {seed} step {step}: asleep but placeable:\n{}", show(&missed));

@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tutti_k8s::WhenBroken;
 use tutti_lease::Timing;
 
 /// `apiVersion` of the file.
@@ -80,6 +81,7 @@ struct File {
     profiles: Vec<ProfileFile>,
     limits: LimitsFile,
     timeouts: TimeoutsFile,
+    gangs: GangsFile,
     leader_election: LeaderElectionFile,
     http: HttpFile,
 }
@@ -106,6 +108,20 @@ struct TimeoutsFile {
     request: Span,
     outcome_settles: Span,
     shutdown_grace: Span,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+struct GangsFile {
+    grace: Span,
+    when_broken: WhenBrokenFile,
+}
+
+/// As groups say it in their annotation.
+#[derive(Debug, Serialize, Deserialize)]
+enum WhenBrokenFile {
+    Keep,
+    Unwind,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -163,6 +179,7 @@ macro_rules! default_from_file {
 default_from_file!(
     LimitsFile: limits,
     TimeoutsFile: timeouts,
+    GangsFile: gangs,
     LeaderElectionFile: leader_election,
     HttpFile: http
 );
@@ -198,6 +215,13 @@ impl From<&Settings> for File {
                 request: Span(config.request_timeout),
                 outcome_settles: Span(config.outcome_settles_after),
                 shutdown_grace: Span(config.shutdown_grace),
+            },
+            gangs: GangsFile {
+                grace: Span(config.gang_grace),
+                when_broken: match config.when_broken {
+                    WhenBroken::Keep => WhenBrokenFile::Keep,
+                    WhenBroken::Unwind => WhenBrokenFile::Unwind,
+                },
             },
             leader_election: LeaderElectionFile {
                 enabled,
@@ -250,6 +274,11 @@ impl File {
                 events_per_second: self.limits.events_per_second,
                 pod_conditions_per_second: self.limits.pod_conditions_per_second,
                 shutdown_grace: self.timeouts.shutdown_grace.0,
+                gang_grace: self.gangs.grace.0,
+                when_broken: match self.gangs.when_broken {
+                    WhenBrokenFile::Keep => WhenBroken::Keep,
+                    WhenBrokenFile::Unwind => WhenBroken::Unwind,
+                },
             },
             lease: enabled.then_some(lease),
             http: HttpSettings {
@@ -296,6 +325,7 @@ profiles:
     weights: {{imageLocality: 0}}
 limits: {{bindConcurrency: 7, searchBranches: 9}}
 timeouts: {{request: 1m30s}}
+gangs: {{grace: 2m, whenBroken: Unwind}}
 leaderElection: {{enabled: true, leaseNamespace: here, leaseDuration: 2s, renewDeadline: 1s, retryPeriod: 300ms}}
 http: {{address: '0.0.0.0:9', debugFromAnywhere: true}}
 "
@@ -304,6 +334,8 @@ http: {{address: '0.0.0.0:9', debugFromAnywhere: true}}
         assert_eq!(settings.config.scheduler_names, ["tutti", "default-scheduler"]);
         assert_eq!(settings.config.bind_concurrency, 7);
         assert_eq!(settings.config.request_timeout, Duration::from_secs(90));
+        assert_eq!(settings.config.gang_grace, Duration::from_secs(120));
+        assert_eq!(settings.config.when_broken, WhenBroken::Unwind);
         assert_eq!(settings.config.profile.weights.image_locality, 0);
         assert_eq!(settings.config.profile.weights.taint_toleration, 3, "what is not said stays as it is");
         let lease = settings.lease.as_ref().unwrap();
@@ -327,6 +359,8 @@ http: {{address: '0.0.0.0:9', debugFromAnywhere: true}}
             ("timeouts: {request: 10}".to_owned(), "timeouts.request: invalid type"),
             ("timeouts: {request: 10 s}".to_owned(), "timeouts.request: \"10 s\" is not a time"),
             ("http: {address: here}".to_owned(), "http.address: \"here\" is no address"),
+            ("gangs: {grace: 0s}".to_owned(), "gangs.grace: want more than 0s"),
+            ("gangs: {whenBroken: Burn}".to_owned(), "gangs.whenBroken: unknown variant"),
             ("profiles: []".to_owned(), "profiles: want one"),
             ("profiles: [{}, {}]".to_owned(), "profiles[1]: all scheduler names share one profile"),
             (

@@ -14,6 +14,7 @@ pub use settings::{HttpSettings, LeaseSettings, Settings};
 
 use std::time::Duration;
 use tutti_engine::Profile;
+use tutti_k8s::WhenBroken;
 use tutti_model::Text;
 
 /// Settings of the scheduler.
@@ -38,6 +39,11 @@ pub struct Config {
     pub pod_conditions_per_second: u32,
     /// How long bindings under way may take to finish at the end.
     pub shutdown_grace: Duration,
+    /// How long a gang that started in part may take to become complete. Then it is unwound or kept.
+    pub gang_grace: Duration,
+    /// What becomes of a gang that was complete, lost members, and stays incomplete for so long; a group may ask
+    /// for something else by annotation.
+    pub when_broken: WhenBroken,
 }
 
 impl Default for Config {
@@ -53,6 +59,8 @@ impl Default for Config {
             events_per_second: 100,
             pod_conditions_per_second: 100,
             shutdown_grace: Duration::from_secs(10),
+            gang_grace: Duration::from_secs(300),
+            when_broken: WhenBroken::Keep,
         }
     }
 }
@@ -103,6 +111,7 @@ impl Config {
             ("timeouts.request", self.request_timeout),
             ("timeouts.outcomeSettles", self.outcome_settles_after),
             ("timeouts.shutdownGrace", self.shutdown_grace),
+            ("gangs.grace", self.gang_grace),
         ] {
             check_duration(field, value)?;
         }

@@ -1,9 +1,10 @@
 //! What requests answer.
 
-use super::Core;
 use super::binds::Verdict;
-use super::lane::AfterFailure;
-use super::message::{Answer, Fact, WriteKey, WriteOutcome};
+use super::lane::{AfterFailure, Lane};
+use super::message::{Answer, BindOutcome, Fact, WriteKey, WriteOutcome};
+use super::window::Window;
+use super::{Core, Standing};
 use tutti_engine::Event;
 use tutti_model::{ObjectKey, Text, Time};
 
@@ -11,6 +12,9 @@ impl Core {
     pub(super) fn answered(&mut self, answer: Answer, now: Time) {
         match answer {
             Answer::Bind { seat, outcome } => {
+                if matches!(outcome, BindOutcome::Throttled { .. }) {
+                    self.counters.throttled += 1;
+                }
                 if let Some(verdict) = self.binds.bind_answered(&seat, outcome, now) {
                     self.judged(&seat.pod, &seat.uid, verdict, now);
                 }
@@ -22,6 +26,7 @@ impl Core {
                     self.judged(&pod, &uid, verdict, now);
                 }
             }
+            Answer::Group { group, found } => self.group_answered(&group, found, now),
             Answer::Write { key, outcome } => self.write_answered(key, outcome, now),
         }
     }
@@ -29,12 +34,7 @@ impl Core {
     fn judged(&mut self, pod: &ObjectKey, uid: &Text, verdict: Verdict, now: Time) {
         match verdict {
             Verdict::Bound { node, wanted } => self.learned_node(pod, uid, &node, &wanted, now),
-            Verdict::Failed { node, why } => {
-                self.report(Fact::BindFailed { pod: pod.clone(), node: node.clone(), why: why.clone() });
-                self.complain_of_binding(pod, &node, &why, now);
-                let (pod, uid) = (pod.clone(), uid.clone());
-                self.tell(Event::BindFailed { pod, uid }, now);
-            }
+            Verdict::Failed { node, why } => self.bind_failed(pod, uid, &node, &why, now),
             Verdict::Gone => {
                 // The watch will say so too, but the seats should not wait for it.
                 if self.pods.get(pod).is_some_and(|known| known.uid == *uid) {
@@ -42,10 +42,20 @@ impl Core {
                 }
             }
             Verdict::Unknown { node, why } => {
+                self.counters.bind_unknowns += 1;
                 let pod = pod.clone();
                 self.report(Fact::BindUnknown { pod, node, why });
             }
         }
+    }
+
+    /// A binding did certainly not happen.
+    pub(super) fn bind_failed(&mut self, pod: &ObjectKey, uid: &Text, node: &Text, why: &Text, now: Time) {
+        self.counters.bind_failures += 1;
+        self.report(Fact::BindFailed { pod: pod.clone(), node: node.clone(), why: why.clone() });
+        self.complain_of_binding(pod, node, why, now);
+        let (pod, uid) = (pod.clone(), uid.clone());
+        self.tell(Event::BindFailed { pod, uid }, now);
     }
 
     /// A request told where a pod is, before the watch did.
@@ -58,9 +68,12 @@ impl Core {
         }
         known.node = Some(node.clone());
         known.scheduled = None;
+        let controlled = known.controlled;
         if let Some(mut pod) = known.unbound.take() {
             pod.node = Some(node.clone());
+            let standing = Standing::of(&pod, controlled);
             self.tell(Event::PodSet(pod), now);
+            self.set_standing(key, standing);
         }
         self.settled(key, node, wanted, now);
     }
@@ -76,8 +89,11 @@ impl Core {
     fn settled(&mut self, key: &ObjectKey, node: &Text, wanted: &Text, now: Time) {
         self.pod_writes.cancel(key);
         if node == wanted {
+            let waits_since = self.pods.get(key).and_then(|known| known.waits_since);
+            self.count_bound(waits_since, now);
             self.announce_bound(key, node, now);
         } else {
+            self.counters.bound_elsewhere += 1;
             self.report(Fact::BoundElsewhere {
                 pod: key.clone(),
                 wanted: wanted.clone(),
@@ -87,41 +103,55 @@ impl Core {
     }
 
     fn write_answered(&mut self, key: WriteKey, outcome: WriteOutcome, now: Time) {
-        let why = match outcome {
-            WriteOutcome::Done => {
-                self.write_done(&key);
-                return;
+        match &outcome {
+            WriteOutcome::Done => self.write_window.good(),
+            WriteOutcome::Throttled { .. } => self.counters.throttled += 1,
+            WriteOutcome::Rejected(_) | WriteOutcome::Failed(_) => {}
+        }
+        let given_up = match &key {
+            WriteKey::Group(group) => {
+                ended(&mut self.group_writes, group, outcome, &mut self.write_window, now)
             }
-            WriteOutcome::Rejected(why) => {
-                self.write_done(&key);
-                why
-            }
-            WriteOutcome::Failed(why) => {
-                let after = match &key {
-                    WriteKey::Group(group) => self.group_writes.failed(group, now),
-                    WriteKey::Pod(pod) => self.pod_writes.failed(pod, now),
-                    WriteKey::Event(event) => self.events.failed(event, now),
-                };
-                if after == AfterFailure::Again {
-                    return;
+            WriteKey::Pod(pod) => ended(&mut self.pod_writes, pod, outcome, &mut self.write_window, now),
+            WriteKey::Event(event) => ended(&mut self.events, event, outcome, &mut self.write_window, now),
+            WriteKey::Eviction(pod) => self.eviction_answered(pod, outcome, now),
+            WriteKey::Marks(group) => {
+                let is_done = outcome == WriteOutcome::Done;
+                let given_up = ended(&mut self.mark_writes, group, outcome, &mut self.write_window, now);
+                if is_done && !self.mark_writes.contains(group) {
+                    self.marks_written(group, true, now);
                 }
-                why
+                given_up
             }
         };
-        self.write_given_up(key, why);
+        if let Some(why) = given_up {
+            self.write_given_up(key, why, now);
+        }
     }
+}
 
-    fn write_done(&mut self, key: &WriteKey) {
-        match key {
-            WriteKey::Group(group) => {
-                self.group_writes.done(group);
-            }
-            WriteKey::Pod(pod) => {
-                self.pod_writes.done(pod);
-            }
-            WriteKey::Event(event) => {
-                self.events.done(event);
-            }
+/// Takes note in its queue of how a write has ended. Gives why it was given up, if it was.
+pub(super) fn ended<K: Ord + Clone, V: Clone>(
+    lane: &mut Lane<K, V>,
+    key: &K,
+    outcome: WriteOutcome,
+    window: &mut Window,
+    now: Time,
+) -> Option<Text> {
+    match outcome {
+        WriteOutcome::Done => {
+            lane.done(key);
+            None
+        }
+        WriteOutcome::Rejected(why) => {
+            lane.done(key);
+            Some(why)
+        }
+        WriteOutcome::Failed(why) => (lane.failed(key, now) == AfterFailure::GivenUp).then_some(why),
+        WriteOutcome::Throttled { pause, .. } => {
+            let until = window.throttled(pause, now);
+            lane.postpone(key, until);
+            None
         }
     }
 }

@@ -7,12 +7,14 @@
 //! Queued -> Sent -> bound
 //!             |-> refused: failed, unless an earlier try may still land
 //!             |-> disputed: Asking
+//!             |-> throttled: Pausing -> Queued
 //!             `-> unknown: Pausing -> Asking -> bound | gone | failed
 //!                             ^          `-> not bound: Pausing -> Queued
 //!                             `----- no answer
 //! ```
 
 use super::message::{BindOutcome, Effect, Lookup};
+use super::window::Window;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tutti_engine::Seat;
 use tutti_model::{ObjectKey, Text, Time};
@@ -81,6 +83,7 @@ pub(crate) enum Verdict {
 #[derive(Debug)]
 pub(crate) struct Binds {
     limits: Limits,
+    window: Window,
     by_pod: BTreeMap<ObjectKey, Bind>,
     to_send: VecDeque<ObjectKey>,
     to_ask: VecDeque<ObjectKey>,
@@ -92,6 +95,7 @@ pub(crate) struct Binds {
 impl Binds {
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
+            window: Window::new(limits.binds),
             limits,
             by_pod: BTreeMap::new(),
             to_send: VecDeque::new(),
@@ -108,6 +112,41 @@ impl Binds {
 
     pub(crate) fn contains(&self, pod: &ObjectKey) -> bool {
         self.by_pod.contains_key(pod)
+    }
+
+    /// Pods with a binding under way.
+    pub(crate) fn pods(&self) -> impl Iterator<Item = &ObjectKey> {
+        self.by_pod.keys()
+    }
+
+    /// How many bindings are under way or wait to be.
+    pub(crate) fn len(&self) -> usize {
+        self.by_pod.len()
+    }
+
+    /// Forgets every binding. Answers to what is under way still give their places in the window back.
+    pub(crate) fn clear(&mut self) {
+        self.by_pod.clear();
+        self.to_send.clear();
+        self.to_ask.clear();
+        self.paused.clear();
+    }
+
+    /// A node is gone: bindings to it that were never sent have failed. Gives their pods.
+    pub(crate) fn fail_unsent(&mut self, node: &Text) -> Vec<(ObjectKey, Text)> {
+        let unsent = |bind: &Bind| {
+            bind.node == *node && bind.unknown_since.is_none() && bind.stage == Stage::Queued(Next::Send)
+        };
+        let failed: Vec<_> = self
+            .by_pod
+            .iter()
+            .filter(|(_, bind)| unsent(bind))
+            .map(|(pod, bind)| (pod.clone(), bind.uid.clone()))
+            .collect();
+        for (pod, _) in &failed {
+            self.forget(pod);
+        }
+        failed
     }
 
     /// True if bindings are to be sent or answered: everything else should make room for them.
@@ -141,8 +180,8 @@ impl Binds {
     }
 
     /// The next request that may go out.
-    pub(crate) fn next(&mut self) -> Option<Effect> {
-        if self.sending < self.limits.binds
+    pub(crate) fn next(&mut self, now: Time) -> Option<Effect> {
+        if self.sending < self.window.limit(now)
             && let Some((pod, bind)) = Self::take(&mut self.to_send, &mut self.by_pod, Next::Send)
         {
             self.sending += 1;
@@ -181,12 +220,24 @@ impl Binds {
         self.sending = self.sending.saturating_sub(1);
         let pod = &seat.pod;
         if outcome == BindOutcome::Done {
+            self.window.good();
             // True whatever we believe by now: the pod with this identity is on that node for good.
             return Some(self.bound(seat));
         }
-        let bind = self.expecting(pod, &seat.uid, Next::Send)?;
+        let Some(bind) = self.expecting(pod, &seat.uid, Next::Send) else {
+            if let BindOutcome::Throttled { pause, .. } = outcome {
+                self.window.throttled(pause, now);
+            }
+            return None;
+        };
         match outcome {
             BindOutcome::Done => None,
+            BindOutcome::Throttled { why, pause } => {
+                bind.why = why;
+                let until = self.window.throttled(pause, now);
+                self.pause_until(pod, Next::Send, until);
+                None
+            }
             BindOutcome::Refused(why) => {
                 bind.why = why;
                 // A refusal of this try says nothing about an earlier one without an answer.
@@ -278,9 +329,11 @@ impl Binds {
         }
     }
 
-    /// When the first pause ends.
-    pub(crate) fn wake_at(&self) -> Option<Time> {
-        self.paused.first().map(|(until, _)| *until)
+    /// When the first pause ends, or the window opens for what waits.
+    pub(crate) fn wake_at(&self, now: Time) -> Option<Time> {
+        let pause = self.paused.first().map(|(until, _)| *until);
+        let opens = self.window.opens_at(now).filter(|_| !self.to_send.is_empty());
+        [pause, opens].into_iter().flatten().min()
     }
 
     fn expecting(&mut self, pod: &ObjectKey, uid: &Text, what: Next) -> Option<&mut Bind> {
@@ -307,15 +360,21 @@ impl Binds {
         };
         let pause = PAUSE_FIRST_MS.saturating_mul(1 << bind.pauses.min(16)).min(PAUSE_MAX_MS);
         bind.pauses = bind.pauses.saturating_add(1);
-        let until = Time(now.0.saturating_add(pause));
-        bind.stage = Stage::Pausing(until, next);
-        self.paused.insert((until, pod.clone()));
+        self.pause_until(pod, next, Time(now.0.saturating_add(pause)));
+    }
+
+    fn pause_until(&mut self, pod: &ObjectKey, next: Next, until: Time) {
+        if let Some(bind) = self.by_pod.get_mut(pod) {
+            bind.stage = Stage::Pausing(until, next);
+            self.paused.insert((until, pod.clone()));
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     const NOW: Time = Time(1_000_000);
 
@@ -340,7 +399,7 @@ mod tests {
     }
 
     fn sent(binds: &mut Binds) -> Vec<String> {
-        std::iter::from_fn(|| binds.next())
+        std::iter::from_fn(|| binds.next(Time(i64::MAX)))
             .map(|effect| match effect {
                 Effect::Bind(seat) => format!("bind {} {}", seat.pod.name, seat.node),
                 Effect::GetPod { pod, .. } => format!("get {}", pod.name),
@@ -397,11 +456,11 @@ mod tests {
         let unknown = || BindOutcome::Unknown("timed out".into());
         assert!(matches!(answer(&mut binds, "a", unknown()), Some(Verdict::Unknown { .. })));
         assert_eq!(sent(&mut binds), Vec::<String>::new(), "it waits before it asks");
-        let mut now = binds.wake_at().unwrap();
+        let mut now = binds.wake_at(NOW).unwrap();
         binds.tick(now);
         assert_eq!(sent(&mut binds), ["get a"]);
         assert_eq!(looked(&mut binds, "a", None, now), None, "not seen is not failed");
-        now = binds.wake_at().unwrap();
+        now = binds.wake_at(NOW).unwrap();
         binds.tick(now);
         assert_eq!(sent(&mut binds), ["bind a n"], "the same binding again");
         // The repeated try is refused, but the first may still land.
@@ -414,6 +473,31 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_has_too_much_to_do_is_left_alone_and_nothing_has_failed() {
+        let mut binds = started(&["a", "b", "c"]);
+        sent(&mut binds);
+        let busy = || BindOutcome::Throttled { why: "busy".into(), pause: Some(Duration::from_secs(3)) };
+        assert_eq!(answer(&mut binds, "a", busy()), None);
+        assert_eq!(answer(&mut binds, "b", busy()), None);
+        assert_eq!(binds.next(NOW), None, "not even those that were not tried");
+        let later = NOW.plus_seconds(3);
+        assert_eq!(binds.wake_at(NOW), Some(later));
+        binds.tick(later);
+        assert_eq!(sent(&mut binds), ["bind c n"], "one at a time now");
+        assert_eq!(answer(&mut binds, "c", BindOutcome::Done), bound("n"));
+        assert_eq!(sent(&mut binds), ["bind a n", "bind b n"], "and two after it went well");
+    }
+
+    #[test]
+    fn a_binding_that_was_never_sent_fails_with_its_node() {
+        let mut binds = started(&["a", "b", "c"]);
+        sent(&mut binds);
+        assert_eq!(binds.fail_unsent(&"other".into()), []);
+        assert_eq!(binds.fail_unsent(&"n".into()), [(key("c"), uid("c"))], "the others may be written");
+        assert_eq!(binds.len(), 2);
+    }
+
+    #[test]
     fn pauses_grow_to_a_limit() {
         let mut binds = started(&["a"]);
         sent(&mut binds);
@@ -421,7 +505,7 @@ mod tests {
         let mut last = NOW;
         let mut pauses = Vec::new();
         for _ in 0..20 {
-            let now = binds.wake_at().unwrap();
+            let now = binds.wake_at(NOW).unwrap();
             pauses.push(now.0 - last.0);
             last = now;
             binds.tick(now);

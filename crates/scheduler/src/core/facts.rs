@@ -4,11 +4,11 @@
 //! unlearned: that a pod is on a node, and which pod it is.
 
 use super::message::Fact;
-use super::{Belief, Core, KnownGroup, KnownNode, KnownPod};
+use super::{Belief, Core, KnownGroup, KnownNode, KnownPod, Standing};
 use std::collections::BTreeSet;
 use tutti_engine::Event;
 use tutti_k8s::{ConditionStatus, GroupReading, NodeReading, ObjectError, ObjectKind, PodReading};
-use tutti_model::{Labels, ObjectKey, Text, Time};
+use tutti_model::{Labels, ObjectKey, Pod, Text, Time};
 
 impl Core {
     pub(super) fn list_started(&mut self, kind: ObjectKind) {
@@ -17,7 +17,10 @@ impl Core {
 
     /// What was known and is not in the list has vanished while nobody watched.
     pub(super) fn list_done(&mut self, kind: ObjectKind, now: Time) {
-        let listed = self.listing.remove(&kind).unwrap_or_default();
+        // The end of a list whose beginning is forgotten says nothing.
+        let Some(listed) = self.listing.remove(&kind) else {
+            return;
+        };
         match kind {
             ObjectKind::Pod => {
                 for key in vanished(self.pods.keys(), &listed) {
@@ -45,6 +48,7 @@ impl Core {
         self.unlisted.remove(&kind);
         if self.unlisted.is_empty() && !self.synced {
             self.synced = true;
+            self.tell(Event::TakeOver, now);
             let (pods, nodes, groups) = (self.pods.len(), self.nodes.len(), self.groups.len());
             self.report(Fact::Synced { pods, nodes, groups });
         }
@@ -55,7 +59,7 @@ impl Core {
     /// A pod that was not understood is never placed. If it has a node already it is counted with what could be
     /// read of it: leaving it out would call its whole room free.
     pub(super) fn pod_set(&mut self, reading: PodReading, now: Time) {
-        let PodReading { mut pod, version, scheduled, errors } = reading;
+        let PodReading { mut pod, version, scheduled, controlled, errors } = reading;
         let key = pod.key.clone();
         if !self.can_be_named(&key, &errors) {
             return;
@@ -65,17 +69,14 @@ impl Core {
             self.pod_gone(&key, now);
         }
         let ours = self.config.serves(&pod.scheduler_name);
-        let known = self.pods.entry(key.clone()).or_insert_with(|| KnownPod {
-            uid: pod.uid.clone(),
-            version: version.clone(),
-            node: None,
-            unbound: None,
-            told: false,
-            scheduled: None,
-            complained_at: None,
-            reported: None,
-        });
+        if !self.pods.contains_key(&key) {
+            self.meet_pod(&pod, version.clone(), ours, now);
+        }
+        let Some(known) = self.pods.get_mut(&key) else {
+            return;
+        };
         known.version = version.clone();
+        known.controlled = controlled;
         let newly_bound = known.node.is_none() && pod.node.is_some();
         match (&known.node, &pod.node) {
             (None, Some(node)) => known.node = Some(node.clone()),
@@ -83,6 +84,7 @@ impl Core {
             (Some(node), None) => pod.node = Some(node.clone()),
             _ => {}
         }
+        let standing = Standing::of(&pod, controlled);
         if ours && pod.node.is_none() {
             known.scheduled.get_or_insert_default().see(scheduled);
         } else {
@@ -105,6 +107,10 @@ impl Core {
             known.told = true;
             self.tell(Event::PodSet(Box::new(pod.clone())), now);
         }
+        self.set_standing(&key, standing);
+        if pod.terminating || pod.phase.is_terminal() {
+            self.evictions.cancel(&key);
+        }
         if report {
             self.bad_pod(&pod, ours, errors, now);
         }
@@ -113,10 +119,38 @@ impl Core {
         }
     }
 
+    fn meet_pod(&mut self, pod: &Pod, version: Text, ours: bool, now: Time) {
+        let known = KnownPod {
+            uid: pod.uid.clone(),
+            version,
+            node: None,
+            unbound: None,
+            told: false,
+            scheduled: None,
+            complained_at: None,
+            reported: None,
+            ours,
+            controlled: false,
+            group: pod.group.clone(),
+            standing: Standing::default(),
+            waits_since: pod.node.is_none().then_some(now),
+            evict_after: None,
+        };
+        self.pods.insert(pod.key.clone(), known);
+        if let Some(group) = &pod.group {
+            self.joins(group, ours, true);
+        }
+    }
+
     pub(super) fn pod_gone(&mut self, key: &ObjectKey, now: Time) {
+        self.set_standing(key, Standing::Absent);
         let Some(known) = self.pods.remove(key) else {
             return;
         };
+        if let Some(group) = &known.group {
+            self.joins(group, known.ours, false);
+        }
+        self.evictions.cancel(key);
         self.binds.forget(key);
         self.pod_writes.cancel(key);
         self.withdraw_complaint(&known.uid);
@@ -148,8 +182,12 @@ impl Core {
     }
 
     pub(super) fn node_gone(&mut self, name: &Text, now: Time) {
-        if self.nodes.remove(name).is_some() {
-            self.tell(Event::NodeGone(name.clone()), now);
+        if self.nodes.remove(name).is_none() {
+            return;
+        }
+        self.tell(Event::NodeGone(name.clone()), now);
+        for (pod, uid) in self.binds.fail_unsent(name) {
+            self.bind_failed(&pod, &uid, name, &"the node is gone".into(), now);
         }
     }
 
@@ -168,11 +206,15 @@ impl Core {
     /// Takes in a group. One that was not understood counts as not being there: its members wait, because a
     /// guess at its minimum could start a gang in parts.
     pub(super) fn group_set(&mut self, reading: GroupReading, now: Time) {
-        let GroupReading { key, uid, generation, version, group, scheduled, errors } = reading;
+        let GroupReading { key, uid, generation, version, group, scheduled, marks, errors } = reading;
         if !self.can_be_named(&key, &errors) {
             return;
         }
         self.listed(ObjectKind::PodGroup, &key);
+        // A look may have told of a newer one than the watch has come to.
+        if self.groups.get(&key).is_some_and(|known| known.uid == uid && known.generation > generation) {
+            return;
+        }
         if self.groups.get(&key).is_some_and(|known| known.uid != uid) {
             self.group_gone(&key, now);
         }
@@ -195,6 +237,7 @@ impl Core {
         if report {
             known.reported = Some(version);
         }
+        self.gang_seen(&key, group.as_ref().map(|group| group.policy), &marks);
         match group {
             Some(group) => {
                 self.tell(Event::GroupSet(Box::new(group)), now);
@@ -215,6 +258,7 @@ impl Core {
         };
         self.group_writes.cancel(key);
         self.withdraw_complaint(&known.uid);
+        self.gang_gone(key, now);
         self.tell(Event::GroupGone(key.clone()), now);
     }
 

@@ -140,6 +140,32 @@ impl<K: Ord + Clone, V: Clone> Lane<K, V> {
         AfterFailure::Again
     }
 
+    /// A write was not carried out through no fault of its own; it has its turn again then.
+    pub(crate) fn postpone(&mut self, key: &K, until: Time) {
+        if let Some(mut item) = self.under_way.remove(key)
+            && !self.waiting.contains_key(key)
+        {
+            item.not_before = until;
+            self.enqueue(key.clone(), item);
+        }
+    }
+
+    /// True if a write of this key waits or is under way.
+    pub(crate) fn contains(&self, key: &K) -> bool {
+        self.waiting.contains_key(key) || self.under_way.contains_key(key)
+    }
+
+    /// How many wait.
+    pub(crate) fn waiting_count(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Forgets everything that waits. What is under way is still answered.
+    pub(crate) fn clear(&mut self) {
+        self.waiting.clear();
+        self.order.clear();
+    }
+
     /// When the next write is due; `None` if none waits that could go out.
     pub(crate) fn due(&self) -> Option<Time> {
         self.order.iter().find(|(_, _, key)| !self.under_way.contains_key(key)).map(|(due, _, _)| *due)
@@ -161,9 +187,14 @@ impl<K: Ord + Clone, V: Clone> Lane<K, V> {
     }
 }
 
-/// Lets so many pass per second, and as many at once after a quiet time.
+/// What waits is to pass within this time, however much it is.
+const BACKLOG_SECONDS: i64 = 30;
+
+/// Lets so many pass per second, and as many at once after a quiet time. More pass if so much waits that it would
+/// take too long otherwise.
 #[derive(Debug)]
 pub(crate) struct Pace {
+    usual: i64,
     per_second: i64,
     thousandths: i64,
     filled: Time,
@@ -171,8 +202,13 @@ pub(crate) struct Pace {
 
 impl Pace {
     pub(crate) fn new(per_second: u32) -> Self {
-        let per_second = i64::from(per_second);
-        Self { per_second, thousandths: per_second * 1000, filled: Time(i64::MIN) }
+        let usual = i64::from(per_second);
+        Self { usual, per_second: usual, thousandths: usual * 1000, filled: Time(i64::MIN) }
+    }
+
+    /// So many wait.
+    pub(crate) fn hurry(&mut self, backlog: usize) {
+        self.per_second = self.usual.max(i64::try_from(backlog).unwrap_or(i64::MAX) / BACKLOG_SECONDS);
     }
 
     /// Takes one token if there is one.
@@ -193,7 +229,8 @@ impl Pace {
 
     fn fill(&mut self, now: Time) {
         let elapsed = now.0.saturating_sub(self.filled.0).clamp(0, 1000);
-        self.thousandths = (self.thousandths + elapsed * self.per_second).min(self.per_second * 1000);
+        let filled = self.thousandths.saturating_add(elapsed.saturating_mul(self.per_second));
+        self.thousandths = filled.min(self.per_second.saturating_mul(1000));
         self.filled = self.filled.max(now);
     }
 }
@@ -261,6 +298,32 @@ mod tests {
         drain(&mut lane, 9, NOW);
         lane.put("d", 1, NOW);
         assert_eq!(lane.put("e", 1, NOW), Some(3), "a new episode is told again");
+    }
+
+    #[test]
+    fn what_the_server_had_no_time_for_is_not_a_failed_try() {
+        let mut lane = Lane::new(10);
+        lane.put("a", 1, NOW);
+        for _ in 0..3 * TRIES_MAX {
+            assert_eq!(drain(&mut lane, 9, NOW), [("a", 1)]);
+            lane.postpone(&"a", NOW);
+        }
+        assert!(lane.contains(&"a"));
+        lane.clear();
+        assert!(lane.is_empty());
+    }
+
+    #[test]
+    fn a_backlog_passes_within_half_a_minute_or_so() {
+        let mut pace = Pace::new(10);
+        let mut waiting = 100_000_usize;
+        let mut now = NOW;
+        pace.hurry(waiting);
+        for _ in 0..40 {
+            now = now.plus_seconds(1);
+            waiting -= (0..waiting).take_while(|_| pace.take(now)).count();
+        }
+        assert_eq!(waiting, 0);
     }
 
     #[test]

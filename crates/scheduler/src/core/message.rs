@@ -1,9 +1,11 @@
 //! What goes into the core and what comes out of it.
 
+use super::gangs::GangState;
+use std::time::Duration;
 use tutti_engine::{Seat, UnitKey};
 use tutti_k8s::request::EventNote;
 use tutti_k8s::{Condition, GroupReading, NodeReading, ObjectError, ObjectKind, PodReading};
-use tutti_model::{Labels, ObjectKey, Text};
+use tutti_model::{Labels, ObjectKey, Text, Time};
 
 /// Something that happened.
 #[derive(Debug, Clone)]
@@ -35,6 +37,25 @@ pub enum Input {
     NamespaceGone(Text),
     /// A request was answered, or will not be. Every request has exactly one answer.
     Answer(Answer),
+    /// We are the leader, by a lease that lasts until a time. A core that was made on [`Core::standby`] sends
+    /// nothing before this.
+    ///
+    /// [`Core::standby`]: crate::Core::standby
+    Elected {
+        /// How long requests of an earlier leader may still be under way. Nothing is sent for so long; then
+        /// everything is listed again, and then decisions begin. Zero if nobody else can have sent anything since
+        /// the lists that are there began.
+        gap: Duration,
+        /// When the lease ends unless it is renewed. Nothing is sent from then on, even if nobody says so.
+        until: Time,
+    },
+    /// The lease was renewed.
+    Renewed {
+        /// When it ends unless it is renewed again.
+        until: Time,
+    },
+    /// We are not the leader any more. Nothing is sent from here on; requests under way are still answered.
+    Deposed,
     /// Time has passed.
     Tick,
     /// Decide nothing any more; finish what was begun.
@@ -60,7 +81,14 @@ pub enum Answer {
         /// What was found.
         found: Lookup,
     },
-    /// Of [`Effect::PatchGroupCondition`], [`Effect::PatchPodCondition`] or [`Effect::EmitEvent`].
+    /// Of [`Effect::GetGroup`].
+    Group {
+        /// The group that was asked for.
+        group: ObjectKey,
+        /// What was found.
+        found: GroupLookup,
+    },
+    /// Of every other request, see [`WriteKey`].
     Write {
         /// Which write.
         key: WriteKey,
@@ -76,6 +104,13 @@ pub enum BindOutcome {
     Done,
     /// It was certainly not written.
     Refused(Text),
+    /// It was certainly not written, because the server has too much to do.
+    Throttled {
+        /// What the server says.
+        why: Text,
+        /// How long it asks to be left alone, if it says so.
+        pause: Option<Duration>,
+    },
     /// The pod is not as we believe: gone, another one, or bound already. A look at it tells.
     Disputed(Text),
     /// Nobody knows whether it was or will be written.
@@ -98,6 +133,17 @@ pub enum Lookup {
     Unknown(Text),
 }
 
+/// What a look at a group found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GroupLookup {
+    /// There is a group of that name.
+    Found(Box<GroupReading>),
+    /// There is none.
+    Gone,
+    /// No answer.
+    Unknown(Text),
+}
+
 /// How any other write ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WriteOutcome {
@@ -107,16 +153,27 @@ pub enum WriteOutcome {
     Rejected(Text),
     /// It may be written if it is tried again.
     Failed(Text),
+    /// It was not, because the server has too much to do.
+    Throttled {
+        /// What the server says.
+        why: Text,
+        /// How long it asks to be left alone, if it says so.
+        pause: Option<Duration>,
+    },
 }
 
 /// Names a write of less worth than a binding. There is at most one of a key under way.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WriteKey {
-    /// The condition of a group.
+    /// Of [`Effect::PatchGroupCondition`].
     Group(ObjectKey),
-    /// The condition of a pod.
+    /// Of [`Effect::PatchGroupMarks`].
+    Marks(ObjectKey),
+    /// Of [`Effect::PatchPodCondition`].
     Pod(ObjectKey),
-    /// An event.
+    /// Of [`Effect::MarkDisrupted`] and [`Effect::DeletePod`].
+    Eviction(ObjectKey),
+    /// Of [`Effect::EmitEvent`].
     Event(EventKey),
 }
 
@@ -128,6 +185,9 @@ pub struct EventKey {
     /// Reason.
     pub reason: Text,
 }
+
+/// Annotations to be set, and, without a value, to be removed.
+pub type Marks = Vec<(Text, Option<Text>)>;
 
 /// Something to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,6 +201,35 @@ pub enum Effect {
         /// The identity that is expected.
         uid: Text,
     },
+    /// Read a pod group as it is now, not as a cache has it.
+    GetGroup(ObjectKey),
+    /// Set annotations of a pod group, and remove those without a value.
+    PatchGroupMarks {
+        /// The group.
+        group: ObjectKey,
+        /// Its identity.
+        uid: Text,
+        /// What it is to be marked with, see [`tutti_k8s::marks`].
+        marks: Marks,
+    },
+    /// Say on a pod that it is about to be deleted, and why.
+    MarkDisrupted {
+        /// The pod.
+        pod: ObjectKey,
+        /// Its identity.
+        uid: Text,
+        /// The condition.
+        condition: Box<Condition>,
+    },
+    /// Delete a pod, if it is still the same.
+    DeletePod {
+        /// The pod.
+        pod: ObjectKey,
+        /// Its identity.
+        uid: Text,
+    },
+    /// List everything again, at the newest version: what is known may be out of date.
+    Relist,
     /// Set a condition of a pod group.
     PatchGroupCondition {
         /// The group.
@@ -170,6 +259,31 @@ pub enum Effect {
 /// Something worth a line in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fact {
+    /// We lead, and send nothing until requests of an earlier leader can no longer be under way.
+    Leading {
+        /// How long that takes.
+        gap: Duration,
+    },
+    /// We do not lead any more.
+    Deposed,
+    /// A gang below its minimum has come into another state.
+    Gang {
+        /// The group.
+        group: ObjectKey,
+        /// The state.
+        state: GangState,
+        /// Members that count to the minimum.
+        counted: u32,
+        /// The minimum.
+        minimum: u32,
+        /// Why, in a sentence.
+        why: Text,
+    },
+    /// A group was not as the watch had told; the placement was taken back.
+    StaleGroup {
+        /// The group.
+        group: ObjectKey,
+    },
     /// All lists are in; decisions begin.
     Synced {
         /// Pods.

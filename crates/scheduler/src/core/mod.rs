@@ -4,47 +4,58 @@
 //! clock, draws no random number and starts nothing: the same inputs give the same effects, so faults can be
 //! played at this boundary and replayed exactly.
 //!
+//! * `leadership`: whether we may act;
 //! * `facts`: what watches tell;
+//! * `confirm`: a last look at a group before its gang starts;
 //! * `binds`: bindings until everybody knows how they ended;
+//! * `gangs`: what becomes of gangs below their minimum, and `evictions`: members of those that are taken back;
 //! * `answers`: what requests answer;
 //! * `report`: conditions and events;
-//! * `lane`: writes of less worth than bindings, coalesced and paced.
+//! * `lane`: writes of less worth than bindings, coalesced and paced; `window`: how many of all this at once.
 
 mod answers;
 mod belief;
 mod binds;
+mod confirm;
+pub mod counters;
+mod evictions;
 mod facts;
+pub mod gangs;
 mod lane;
+mod leadership;
 pub mod message;
+mod pump;
 mod report;
 #[cfg(test)]
 mod tests;
+mod window;
 
 use crate::config::Config;
 use belief::{Belief, Wanted};
 use binds::{Binds, Limits};
+use confirm::Confirms;
+use counters::Counters;
+use evictions::Eviction;
+use gangs::{Gangs, Standing};
 use lane::{Lane, Pace};
-use message::{Effect, EventKey, Fact, Input, WriteKey};
+use leadership::Leadership;
+use message::{Effect, EventKey, Fact, Input, Marks, WriteKey};
 use std::collections::{BTreeMap, BTreeSet};
-use tutti_engine::{Decision, Engine, Event};
+use tutti_engine::{Decision, Engine, Event, UnitKey};
 use tutti_k8s::request::EventNote;
 use tutti_k8s::{Capabilities, Condition, ObjectKind};
 use tutti_model::{ObjectKey, Pod, Text, Time};
+use window::Window;
 
 /// Decisions in one step; the rest is taken in the next, so that answers are not kept waiting.
 const DECISIONS_PER_STEP_MAX: usize = 256;
 /// Looks at pods under way at once.
 const LOOKUPS_MAX: usize = 16;
-/// Conditions of groups under way at once.
-const GROUP_WRITES_MAX: usize = 16;
-/// Conditions of pods, and events, under way at once.
-const LOW_WRITES_MAX: usize = 8;
-/// The same while bindings are under way: a trickle, so that steady binding does not silence them for ever.
-const LOW_WRITES_WHILE_BINDING_MAX: usize = 2;
 /// Longest queues of writes. What does not fit is dropped and counted.
 const GROUP_QUEUE_MAX: usize = 50_000;
 const POD_QUEUE_MAX: usize = 200_000;
-const EVENT_QUEUE_MAX: usize = 50_000;
+const EVENT_QUEUE_MAX: usize = 200_000;
+const EVICTION_QUEUE_MAX: usize = 50_000;
 
 /// What is known of a pod.
 #[derive(Debug)]
@@ -63,6 +74,17 @@ struct KnownPod {
     complained_at: Option<Time>,
     /// Version whose errors were reported.
     reported: Option<Text>,
+    /// Whether it is for us to place.
+    ours: bool,
+    /// Whether it is made again if it is deleted.
+    controlled: bool,
+    /// Its group, and what it is to it.
+    group: Option<ObjectKey>,
+    standing: Standing,
+    /// When it was first seen waiting.
+    waits_since: Option<Time>,
+    /// When it may be deleted again, if it was to be.
+    evict_after: Option<Time>,
 }
 
 /// What is known of a group.
@@ -98,7 +120,14 @@ pub struct Core {
     unlisted: BTreeSet<ObjectKind>,
     /// Names seen in the list that is under way, by kind.
     listing: BTreeMap<ObjectKind, BTreeSet<ObjectKey>>,
+    leadership: Leadership,
+    gangs: Gangs,
+    confirms: Confirms,
     binds: Binds,
+    /// How many of each kind of write the server bears.
+    write_window: Window,
+    evictions: Lane<ObjectKey, Eviction>,
+    mark_writes: Lane<ObjectKey, (Text, Marks)>,
     group_writes: Lane<ObjectKey, (Text, Condition)>,
     pod_writes: Lane<ObjectKey, (Text, Condition)>,
     events: Lane<EventKey, EventNote>,
@@ -108,16 +137,22 @@ pub struct Core {
     synced: bool,
     stopping: bool,
     wake_at: Option<Time>,
+    counters: Counters,
     effects: Vec<Effect>,
 }
 
 impl Core {
-    /// A core that has seen nothing.
+    /// A core that has seen nothing, where nobody else could lead: it acts once it knows the cluster.
     pub fn new(config: Config, capabilities: Capabilities) -> Self {
-        let mut unlisted = BTreeSet::from([ObjectKind::Pod, ObjectKind::Node, ObjectKind::Namespace]);
-        if capabilities.pod_group.is_some() {
-            unlisted.insert(ObjectKind::PodGroup);
-        }
+        Self::with(config, capabilities, Leadership::alone())
+    }
+
+    /// A core that has seen nothing and sends nothing before it is elected.
+    pub fn standby(config: Config, capabilities: Capabilities) -> Self {
+        Self::with(config, capabilities, Leadership::standby())
+    }
+
+    fn with(config: Config, capabilities: Capabilities, leadership: Leadership) -> Self {
         let limits = Limits {
             binds: config.bind_concurrency,
             lookups: LOOKUPS_MAX,
@@ -130,9 +165,15 @@ impl Core {
             groups: BTreeMap::new(),
             namespaces: BTreeSet::new(),
             waiting: BTreeMap::new(),
-            unlisted,
+            unlisted: kinds(&capabilities),
             listing: BTreeMap::new(),
+            leadership,
+            gangs: Gangs::default(),
+            confirms: Confirms::default(),
             binds: Binds::new(limits),
+            write_window: Window::new(pump::WRITES_MAX),
+            evictions: Lane::new(EVICTION_QUEUE_MAX),
+            mark_writes: Lane::new(GROUP_QUEUE_MAX),
             group_writes: Lane::new(GROUP_QUEUE_MAX),
             pod_writes: Lane::new(POD_QUEUE_MAX),
             events: Lane::new(EVENT_QUEUE_MAX),
@@ -142,6 +183,7 @@ impl Core {
             synced: false,
             stopping: false,
             wake_at: None,
+            counters: Counters::default(),
             effects: Vec::new(),
             config,
             capabilities,
@@ -154,10 +196,22 @@ impl Core {
         for input in inputs {
             self.take(input, now);
         }
+        self.end_gap(now);
+        if !self.leadership.may_act(now) {
+            self.wake_at = self.leadership.wake_at();
+            return std::mem::take(&mut self.effects);
+        }
         self.binds.tick(now);
-        let engine_wakes = self.decide(now);
+        let mut wake_at = self.decide(now);
+        if self.synced && !self.stopping {
+            self.review_gangs(now);
+            wake_at = earlier(wake_at, self.gangs.wake_at());
+        }
         self.pump(now);
-        self.wake_at = [engine_wakes, self.binds.wake_at(), self.writes_due(now)].into_iter().flatten().min();
+        for due in [self.binds.wake_at(now), self.confirms.wake_at(), self.writes_due(now)] {
+            wake_at = earlier(wake_at, due);
+        }
+        self.wake_at = wake_at;
         std::mem::take(&mut self.effects)
     }
 
@@ -168,7 +222,7 @@ impl Core {
 
     /// True if no binding and no condition of a group is under way or waits to be.
     pub fn is_drained(&self) -> bool {
-        self.binds.is_empty() && self.group_writes.is_empty()
+        self.binds.is_empty() && self.confirms.is_empty() && self.group_writes.is_empty()
     }
 
     /// True once all first lists are in.
@@ -192,6 +246,9 @@ impl Core {
                 self.group_gone(&key, now);
             }
             Input::Answer(answer) => self.answered(answer, now),
+            Input::Elected { gap, until } => self.elected(gap, until, now),
+            Input::Renewed { until } => self.renewed(until),
+            Input::Deposed => self.deposed(),
             Input::Tick => {}
             Input::Stop => self.stopping = true,
         }
@@ -204,7 +261,7 @@ impl Core {
         }
         for _ in 0..DECISIONS_PER_STEP_MAX {
             match self.engine.decide(now) {
-                Decision::Place(placement) => self.placed(&placement, now),
+                Decision::Place(placement) => self.placed(placement, now),
                 Decision::Wait(waiting) => self.refused(&waiting, now),
                 Decision::Idle { wake_at } => return wake_at,
             }
@@ -212,69 +269,25 @@ impl Core {
         Some(now)
     }
 
-    /// Lets requests out, the most valuable first.
-    fn pump(&mut self, now: Time) {
-        while let Some(effect) = self.binds.next() {
-            self.effects.push(effect);
-        }
-        while let Some((group, (uid, condition))) = self.group_writes.next(GROUP_WRITES_MAX, now) {
-            if let Some(known) = self.groups.get_mut(&group) {
-                known.scheduled.sent(now);
-            }
-            let condition = Box::new(condition);
-            self.effects.push(Effect::PatchGroupCondition { group, uid, condition });
-        }
-        let window = self.low_window();
-        while self.pod_writes.under_way() < window
-            && self.pod_writes.due().is_some_and(|due| due <= now)
-            && self.pod_pace.take(now)
-        {
-            let Some((pod, (uid, condition))) = self.pod_writes.next(window, now) else {
-                break;
-            };
-            // Bound or replaced since: there is nothing to complain about.
-            let known = self.pods.get_mut(&pod).filter(|known| known.uid == uid && known.node.is_none());
-            let Some(known) = known else {
-                self.pod_writes.done(&pod);
-                continue;
-            };
-            if let Some(belief) = &mut known.scheduled {
-                belief.sent(now);
-            }
-            let version = known.version.clone();
-            let condition = Box::new(condition);
-            self.effects.push(Effect::PatchPodCondition { pod, uid, version, condition });
-        }
-        while self.events.under_way() < window
-            && self.events.due().is_some_and(|due| due <= now)
-            && self.event_pace.take(now)
-        {
-            let Some((_, note)) = self.events.next(window, now) else {
-                break;
-            };
-            self.complained(&note, now);
-            self.effects.push(Effect::EmitEvent(Box::new(note)));
-        }
-    }
-
-    fn low_window(&self) -> usize {
-        if self.binds.is_busy() { LOW_WRITES_WHILE_BINDING_MAX } else { LOW_WRITES_MAX }
-    }
-
-    /// When the next write becomes due by time alone. Writes that wait for an answer need no wake-up.
-    fn writes_due(&self, now: Time) -> Option<Time> {
-        let window = self.low_window();
-        let groups = self.group_writes.due().filter(|_| self.group_writes.under_way() < GROUP_WRITES_MAX);
-        let pods = self.pod_writes.due().filter(|_| self.pod_writes.under_way() < window);
-        let events = self.events.due().filter(|_| self.events.under_way() < window);
-        [
-            groups,
-            pods.map(|due| due.max(self.pod_pace.ready_at(now))),
-            events.map(|due| due.max(self.event_pace.ready_at(now))),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+    /// Forgets all that is known and all that waits to be sent. Requests under way are still answered.
+    fn forget_everything(&mut self) {
+        self.engine = Engine::new(self.config.engine());
+        self.pods.clear();
+        self.nodes.clear();
+        self.groups.clear();
+        self.namespaces.clear();
+        self.waiting.clear();
+        self.listing.clear();
+        self.unlisted = kinds(&self.capabilities);
+        self.synced = false;
+        self.gangs = Gangs::default();
+        self.confirms.clear();
+        self.binds.clear();
+        self.evictions.clear();
+        self.mark_writes.clear();
+        self.group_writes.clear();
+        self.pod_writes.clear();
+        self.events.clear();
     }
 
     fn tell(&mut self, event: Event, now: Time) {
@@ -285,20 +298,36 @@ impl Core {
         self.effects.push(Effect::Report(fact));
     }
 
-    fn write_given_up(&mut self, key: WriteKey, why: Text) {
+    fn write_given_up(&mut self, key: WriteKey, why: Text, now: Time) {
         match &key {
             WriteKey::Group(group) => {
                 if let Some(known) = self.groups.get_mut(group) {
                     known.scheduled.give_up();
                 }
             }
+            WriteKey::Marks(group) => self.marks_written(group, false, now),
             WriteKey::Pod(pod) => {
                 if let Some(belief) = self.pods.get_mut(pod).and_then(|known| known.scheduled.as_mut()) {
                     belief.give_up();
                 }
             }
-            WriteKey::Event(_) => {}
+            // Members that are still there are tried again by whoever wants them gone.
+            WriteKey::Eviction(_) | WriteKey::Event(_) => {}
         }
+        self.counters.writes_given_up += 1;
         self.report(Fact::WriteGivenUp { key, why });
     }
+}
+
+/// The kinds that must be listed before anything is decided.
+fn kinds(capabilities: &Capabilities) -> BTreeSet<ObjectKind> {
+    let mut kinds = BTreeSet::from([ObjectKind::Pod, ObjectKind::Node, ObjectKind::Namespace]);
+    if capabilities.pod_group.is_some() {
+        kinds.insert(ObjectKind::PodGroup);
+    }
+    kinds
+}
+
+fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {
+    [a, b].into_iter().flatten().min()
 }

@@ -26,8 +26,14 @@ const POD_INTERVAL_SECONDS: i64 = 10;
 const COMPLAINT_INTERVAL_SECONDS: i64 = 10;
 
 impl Core {
+    /// A unit has a place.
+    pub(super) fn placed(&mut self, placement: Placement, now: Time) {
+        self.count_attempt(&placement.unit, |attempts| &mut attempts.scheduled);
+        self.confirm_or_launch(placement, now);
+    }
+
     /// Sends a unit on its way: all bindings at once, and the group is told.
-    pub(super) fn placed(&mut self, placement: &Placement, now: Time) {
+    pub(super) fn launch(&mut self, placement: &Placement, now: Time) {
         let nodes: BTreeSet<&Text> = placement.seats.iter().map(|seat| &seat.node).collect();
         self.report(Fact::Placed {
             unit: placement.unit.clone(),
@@ -67,6 +73,12 @@ impl Core {
             Refusal::Contradiction(_) => SCHEDULER_ERROR,
             _ => UNSCHEDULABLE,
         };
+        match &waiting.refusal {
+            // Not complete is not tried.
+            _ if gathering => {}
+            Refusal::Contradiction(_) => self.count_attempt(&waiting.unit, |attempts| &mut attempts.error),
+            _ => self.count_attempt(&waiting.unit, |attempts| &mut attempts.unschedulable),
+        }
         self.report(Fact::Waiting { unit: waiting.unit.clone(), message: sentence.clone(), gathering });
         let due = if gathering { now.plus_seconds(GATHERING_SECONDS) } else { now };
         let message = match &waiting.unit {
@@ -121,6 +133,9 @@ impl Core {
         due: Time,
         now: Time,
     ) {
+        if !self.leadership.speaks() {
+            return;
+        }
         let kind = Text::from(self.capabilities.group_condition);
         let Some(known) = self.groups.get_mut(key) else {
             return;
@@ -150,6 +165,9 @@ impl Core {
         due: Time,
         now: Time,
     ) {
+        if !self.leadership.speaks() {
+            return;
+        }
         let Some(known) = self.pods.get_mut(key).filter(|known| known.node.is_none()) else {
             return;
         };
@@ -193,6 +211,26 @@ impl Core {
         let regarding = about_pod(key, known.uid.clone());
         let message = Text::from(format!("binding to node {node} failed: {why}"));
         self.emit(regarding, Severity::Warning, FAILED_SCHEDULING, message, due, now);
+    }
+
+    /// Says something on a group.
+    pub(super) fn tell_group(
+        &mut self,
+        key: &ObjectKey,
+        severity: Severity,
+        reason: &'static str,
+        message: Text,
+        now: Time,
+    ) {
+        if let Some(regarding) = self.about_group(key) {
+            self.emit(regarding, severity, reason, message, now, now);
+        }
+    }
+
+    /// A group that was to start cannot be read.
+    pub(super) fn cannot_be_read(&mut self, key: &ObjectKey, why: &Text, now: Time) {
+        let message = Text::from(format!("the group cannot be read before it starts: {why}"));
+        self.tell_group(key, Severity::Warning, FAILED_SCHEDULING, message, now);
     }
 
     /// An event goes out; another one of its kind has to wait.
@@ -245,6 +283,7 @@ impl Core {
 
     /// Logs all errors and joins them for the object itself.
     fn report_errors(&mut self, errors: Vec<ObjectError>) -> Text {
+        self.counters.bad_objects += 1;
         let details: Vec<String> = errors.iter().map(ObjectError::detail).collect();
         for error in errors {
             self.report(Fact::BadObject(error));
@@ -273,6 +312,9 @@ impl Core {
         due: Time,
         now: Time,
     ) {
+        if !self.leadership.speaks() {
+            return;
+        }
         let key = EventKey { uid: regarding.uid.clone(), reason: reason.into() };
         let (first, count) = match self.events.waiting(&key) {
             // Other words replace what was not said yet; the same words are one event that happened again.

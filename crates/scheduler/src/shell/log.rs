@@ -1,6 +1,7 @@
 //! What the logs say.
 
 use crate::config::Config;
+use crate::core::gangs::GangState;
 use crate::core::message::Fact;
 use tutti_k8s::Capabilities;
 
@@ -16,6 +17,20 @@ pub(super) fn started(config: &Config, capabilities: &Capabilities) {
 
 pub(super) fn fact(fact: &Fact) {
     match fact {
+        Fact::Leading { gap } => {
+            tracing::info!(gap_ms = gap.as_millis(), "leading; requests of an earlier leader may end first");
+        }
+        Fact::Deposed => tracing::warn!("not leading any more; nothing is sent"),
+        // Members that end one after the other look like this for a moment.
+        Fact::Gang { group, state: GangState::Completing, counted, minimum, why } => {
+            tracing::info!(%group, counted, minimum, reason = %why, "gang below its minimum");
+        }
+        Fact::Gang { group, state, counted, minimum, why } => {
+            tracing::warn!(%group, ?state, counted, minimum, reason = %why, "gang below its minimum");
+        }
+        Fact::StaleGroup { group } => {
+            tracing::warn!(%group, "the group has changed; what was decided about it is taken back");
+        }
         Fact::Synced { pods, nodes, groups } => {
             tracing::info!(pods, nodes, groups, "the cluster is known; decisions begin");
         }

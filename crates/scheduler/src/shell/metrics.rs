@@ -193,6 +193,7 @@ fn bind_result(outcome: &BindOutcome) -> &'static str {
     match outcome {
         BindOutcome::Done => "done",
         BindOutcome::Refused(_) => "refused",
+        BindOutcome::Throttled { .. } => "throttled",
         BindOutcome::Disputed(_) => "disputed",
         BindOutcome::Unknown(_) => "unknown",
     }
@@ -203,6 +204,7 @@ fn write_result(outcome: &WriteOutcome) -> &'static str {
         WriteOutcome::Done => "done",
         WriteOutcome::Rejected(_) => "rejected",
         WriteOutcome::Failed(_) => "failed",
+        WriteOutcome::Throttled { .. } => "throttled",
     }
 }
 

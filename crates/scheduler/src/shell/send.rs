@@ -1,10 +1,13 @@
 //! Requests: every effect that is one becomes a future that ends in its answer, whatever happens.
 
 use crate::config::Config;
-use crate::core::message::{Answer, BindOutcome, Effect, EventKey, Lookup, WriteKey, WriteOutcome};
+use crate::core::message::{
+    Answer, BindOutcome, Effect, EventKey, GroupLookup, Lookup, WriteKey, WriteOutcome,
+};
 use k8s_openapi::api::core::v1::Event;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client};
+use serde_json::Value;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
@@ -25,6 +28,7 @@ pub(super) struct Sender {
     timeout: Duration,
     reporter: String,
     pod_group: Option<kube::api::ApiResource>,
+    group_condition: &'static str,
 }
 
 impl Sender {
@@ -34,6 +38,7 @@ impl Sender {
             timeout: config.request_timeout,
             reporter: config.scheduler_names.first().cloned().unwrap_or_default(),
             pod_group: capabilities.pod_group.clone(),
+            group_condition: capabilities.group_condition,
         }
     }
 
@@ -62,14 +67,37 @@ impl Sender {
                 })
             }
             Effect::PatchPodCondition { pod, uid, version, condition } => Box::pin(async move {
-                let body = request::pod_condition_patch(&uid, &version, &condition);
-                let api = Api::<PodView>::namespaced(client, &pod.namespace);
-                let params = PatchParams::default();
-                let patch = Patch::Strategic(body);
-                let sent = async { api.patch_status(&pod.name, &params, &patch).await.map(drop) };
-                let result = within(timeout, sent).await;
+                let body = request::pod_condition_patch(&uid, Some(&version), &condition);
+                let result = within(timeout, patch_pod_status(client, &pod, body)).await;
                 write_answer(WriteKey::Pod(pod), result)
             }),
+            Effect::MarkDisrupted { pod, uid, condition } => Box::pin(async move {
+                let body = request::pod_condition_patch(&uid, None, &condition);
+                let result = within(timeout, patch_pod_status(client, &pod, body)).await;
+                write_answer(WriteKey::Eviction(pod), result)
+            }),
+            Effect::DeletePod { pod, uid } => Box::pin(async move {
+                let result = within(timeout, delete_pod(client, &pod, &uid)).await;
+                write_answer(WriteKey::Eviction(pod), result)
+            }),
+            Effect::GetGroup(group) => {
+                let (resource, condition) = (self.pod_group.clone(), self.group_condition);
+                Box::pin(async move {
+                    let found = match within(timeout, get_group(client, resource, &group, condition)).await {
+                        Ok(found) => found,
+                        Err(failure) => GroupLookup::Unknown(failure.text()),
+                    };
+                    Answer::Group { group, found }
+                })
+            }
+            Effect::PatchGroupMarks { group, uid, marks } => {
+                let resource = self.pod_group.clone();
+                Box::pin(async move {
+                    let body = request::annotations_patch(&uid, &marks);
+                    let result = within(timeout, patch_group_marks(client, resource, &group, body)).await;
+                    write_answer(WriteKey::Marks(group), result)
+                })
+            }
             Effect::EmitEvent(note) => {
                 let reporter = self.reporter.clone();
                 Box::pin(async move {
@@ -78,7 +106,7 @@ impl Sender {
                     write_answer(WriteKey::Event(EventKey { uid, reason }), result)
                 })
             }
-            Effect::Report(_) => return None,
+            Effect::Relist | Effect::Report(_) => return None,
         })
     }
 }
@@ -96,6 +124,15 @@ impl Failure {
             Self::Kube(kube::Error::Api(status)) => Some(status.code),
             _ => None,
         }
+    }
+
+    /// How long the server asks to be left alone.
+    fn pause(&self) -> Option<Duration> {
+        let Self::Kube(kube::Error::Api(status)) = self else {
+            return None;
+        };
+        let seconds = status.details.as_ref()?.retry_after_seconds;
+        (seconds > 0).then(|| Duration::from_secs(u64::from(seconds)))
     }
 
     fn text(&self) -> Text {
@@ -130,6 +167,46 @@ async fn bind(client: Client, seat: &Seat) -> Result<(), kube::Error> {
 async fn get_pod(client: Client, pod: &ObjectKey) -> Result<Lookup, kube::Error> {
     let found = Api::<PodView>::namespaced(client, &pod.namespace).get_opt(&pod.name).await?;
     Ok(found.map_or(Lookup::Gone, |found| Lookup::Found { uid: found.uid(), node: found.read().pod.node }))
+}
+
+async fn patch_pod_status(client: Client, pod: &ObjectKey, body: Value) -> Result<(), kube::Error> {
+    let api = Api::<PodView>::namespaced(client, &pod.namespace);
+    api.patch_status(&pod.name, &PatchParams::default(), &Patch::Strategic(body)).await.map(drop)
+}
+
+async fn delete_pod(client: Client, pod: &ObjectKey, uid: &Text) -> Result<(), kube::Error> {
+    let preconditions = Preconditions { uid: Some(uid.to_string()), resource_version: None };
+    let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+    Api::<PodView>::namespaced(client, &pod.namespace).delete(&pod.name, &params).await.map(drop)
+}
+
+async fn get_group(
+    client: Client,
+    resource: Option<kube::api::ApiResource>,
+    group: &ObjectKey,
+    condition: &str,
+) -> Result<GroupLookup, kube::Error> {
+    let Some(resource) = resource else {
+        return Ok(GroupLookup::Gone);
+    };
+    let api = Api::<PodGroupView>::namespaced_with(client, &group.namespace, &resource);
+    let found = api.get_opt(&group.name).await?;
+    Ok(found.map_or(GroupLookup::Gone, |found| GroupLookup::Found(Box::new(found.read(condition)))))
+}
+
+async fn patch_group_marks(
+    client: Client,
+    resource: Option<kube::api::ApiResource>,
+    group: &ObjectKey,
+    body: Value,
+) -> Result<(), kube::Error> {
+    let Some(resource) = resource else {
+        return Ok(());
+    };
+    Api::<PodGroupView>::namespaced_with(client, &group.namespace, &resource)
+        .patch(&group.name, &PatchParams::default(), &Patch::Merge(body))
+        .await
+        .map(drop)
 }
 
 async fn patch_group(
@@ -168,6 +245,7 @@ fn bind_outcome(result: Result<(), Failure>) -> BindOutcome {
         Ok(()) => BindOutcome::Done,
         Err(failure) => match failure.code() {
             Some(404 | 409) => BindOutcome::Disputed(failure.text()),
+            Some(429) => BindOutcome::Throttled { pause: failure.pause(), why: failure.text() },
             Some(400..=499) => BindOutcome::Refused(failure.text()),
             // The answer was read but not understood: it was one of success.
             None if matches!(failure, Failure::Kube(kube::Error::SerdeError(_))) => {
@@ -183,7 +261,8 @@ fn write_answer(key: WriteKey, result: Result<(), Failure>) -> Answer {
         Ok(()) => WriteOutcome::Done,
         Err(failure) => match failure.code() {
             // A pod that has changed is seen in its new version soon.
-            Some(409 | 429) => WriteOutcome::Failed(failure.text()),
+            Some(409) => WriteOutcome::Failed(failure.text()),
+            Some(429) => WriteOutcome::Throttled { pause: failure.pause(), why: failure.text() },
             Some(400..=499) => WriteOutcome::Rejected(failure.text()),
             _ => WriteOutcome::Failed(failure.text()),
         },
@@ -204,7 +283,8 @@ mod tests {
     #[test]
     fn only_what_is_refused_before_the_write_is_certain() {
         assert_eq!(bind_outcome(Ok(())), BindOutcome::Done);
-        for code in [400, 401, 403, 422, 429] {
+        assert!(matches!(bind_outcome(Err(api(429))), BindOutcome::Throttled { .. }));
+        for code in [400, 401, 403, 422] {
             assert!(matches!(bind_outcome(Err(api(code))), BindOutcome::Refused(_)), "{code}");
         }
         for code in [404, 409] {
@@ -225,7 +305,8 @@ mod tests {
         for code in [403, 404, 422] {
             assert!(matches!(outcome(code), WriteOutcome::Rejected(_)), "{code}");
         }
-        for code in [409, 429, 500, 503] {
+        assert!(matches!(outcome(429), WriteOutcome::Throttled { .. }));
+        for code in [409, 500, 503] {
             assert!(matches!(outcome(code), WriteOutcome::Failed(_)), "{code}");
         }
     }

@@ -3,13 +3,16 @@
 use crate::config::Config;
 use crate::core::Core;
 use crate::core::message::{
-    Answer, BindOutcome, Effect, EventKey, Fact, Input, Lookup, WriteKey, WriteOutcome,
+    Answer, BindOutcome, Effect, EventKey, Fact, GroupLookup, Input, Lookup, WriteKey, WriteOutcome,
 };
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroU32;
 use tutti_engine::Seat;
+use tutti_k8s::marks::{FULLY_BOUND, UNWIND_AT};
 use tutti_k8s::request::EventNote;
-use tutti_k8s::{Capabilities, Condition, GroupReading, NodeReading, ObjectError, ObjectKind, PodReading};
+use tutti_k8s::{
+    Capabilities, Condition, GroupMarks, GroupReading, NodeReading, ObjectError, ObjectKind, PodReading,
+};
 use tutti_model::{Group, ModelError, Node, ObjectKey, Pod, Policy, Resource, ResourceList, Text, Time};
 
 /// What happens to a binding that reaches the server.
@@ -23,6 +26,9 @@ pub(super) enum Fault {
     LoseAnswer,
 }
 
+const KINDS: [ObjectKind; 4] =
+    [ObjectKind::Pod, ObjectKind::Node, ObjectKind::PodGroup, ObjectKind::Namespace];
+
 /// Steps without an end are a bug of the core.
 const ROUNDS_MAX: usize = 10_000;
 
@@ -35,6 +41,13 @@ pub(super) struct Sim {
     pub(super) groups: BTreeMap<ObjectKey, Group>,
     pub(super) group_conditions: BTreeMap<ObjectKey, Condition>,
     nodes: BTreeMap<Text, Node>,
+    /// Pods that nobody makes again.
+    pub(super) uncontrolled: BTreeSet<ObjectKey>,
+    /// What is written on groups.
+    pub(super) marks: BTreeMap<ObjectKey, GroupMarks>,
+    /// Pods that were deleted on request, with what was said on them before.
+    pub(super) evicted: Vec<(String, Option<Condition>)>,
+    disrupted: BTreeMap<ObjectKey, Condition>,
     /// What watches will tell, by kind; each kind in order, kinds among each other in any.
     watches: BTreeMap<ObjectKind, VecDeque<Input>>,
     held: Vec<ObjectKind>,
@@ -80,6 +93,10 @@ impl Sim {
             groups: BTreeMap::new(),
             group_conditions: BTreeMap::new(),
             nodes: BTreeMap::new(),
+            uncontrolled: BTreeSet::new(),
+            marks: BTreeMap::new(),
+            evicted: Vec::new(),
+            disrupted: BTreeMap::new(),
             watches: BTreeMap::new(),
             held: Vec::new(),
             requests: VecDeque::new(),
@@ -118,6 +135,7 @@ impl Sim {
         };
         self.groups.insert(group.key.clone(), group);
         self.group_conditions.remove(&key(name));
+        self.marks.remove(&key(name));
         self.notify_group(name);
     }
 
@@ -186,6 +204,7 @@ impl Sim {
         PodReading {
             version: self.version.to_string().into(),
             scheduled: self.pod_conditions.get(&pod.key).cloned(),
+            controlled: !self.uncontrolled.contains(&pod.key),
             errors: errors.collect(),
             pod,
         }
@@ -200,6 +219,7 @@ impl Sim {
             generation: group.generation,
             version: self.version.to_string().into(),
             scheduled: self.group_conditions.get(key).cloned(),
+            marks: self.marks.get(key).cloned().unwrap_or_default(),
             group: Some(group),
             errors: vec![],
         }
@@ -265,19 +285,27 @@ impl Sim {
         for effect in self.core.step(inputs, self.now) {
             match effect {
                 Effect::Report(fact) => self.facts.push(fact),
+                Effect::Relist => KINDS.into_iter().for_each(|kind| self.relist(kind)),
                 request => self.requests.push_back(request),
             }
         }
+    }
+
+    /// Answers one request. False if there is none.
+    pub(super) fn answer(&mut self) -> bool {
+        let Some(request) = self.requests.pop_front() else {
+            return false;
+        };
+        let answer = self.serve(request);
+        self.give(vec![Input::Answer(answer)]);
+        true
     }
 
     /// Runs until nothing is under way and nothing is due; time stands still.
     pub(super) fn run(&mut self) {
         for _ in 0..ROUNDS_MAX {
             let told = self.step();
-            if let Some(request) = self.requests.pop_front() {
-                let answer = self.serve(request);
-                self.give(vec![Input::Answer(answer)]);
-            } else if told == 0 && self.core.wake_at().is_none_or(|at| at > self.now) {
+            if !self.answer() && told == 0 && self.core.wake_at().is_none_or(|at| at > self.now) {
                 return;
             }
         }
@@ -340,7 +368,44 @@ impl Sim {
                 self.events.push(*note);
                 written(WriteKey::Event(key), true)
             }
-            Effect::Report(fact) => panic!("{fact:?} is no request"),
+            Effect::GetGroup(group) => {
+                let found = match self.groups.contains_key(&group) {
+                    true => GroupLookup::Found(Box::new(self.group_reading(&group))),
+                    false => GroupLookup::Gone,
+                };
+                Answer::Group { group, found }
+            }
+            Effect::PatchGroupMarks { group, uid, marks } => {
+                let exists = self.groups.get(&group).is_some_and(|found| found.uid == uid);
+                if exists {
+                    let marked = self.marks.entry(group.clone()).or_default();
+                    for (mark, value) in &marks {
+                        match mark.as_ref() {
+                            FULLY_BOUND => marked.fully_bound = value.is_some(),
+                            UNWIND_AT => marked.unwind_at = value.as_deref().map(time_of),
+                            other => panic!("{other} is no mark"),
+                        }
+                    }
+                    self.notify_group(&group.name.clone());
+                }
+                written(WriteKey::Marks(group), exists)
+            }
+            Effect::MarkDisrupted { pod, uid, condition } => {
+                let exists = self.pods.get(&pod).is_some_and(|found| found.uid == uid);
+                if exists {
+                    self.disrupted.insert(pod.clone(), *condition);
+                }
+                written(WriteKey::Eviction(pod), exists)
+            }
+            Effect::DeletePod { pod, uid } => {
+                let exists = self.pods.get(&pod).is_some_and(|found| found.uid == uid);
+                if exists {
+                    self.evicted.push((pod.name.to_string(), self.disrupted.remove(&pod)));
+                    self.delete_pod(&pod.name.clone());
+                }
+                written(WriteKey::Eviction(pod), exists)
+            }
+            Effect::Relist | Effect::Report(_) => panic!("{request:?} is no request"),
         }
     }
 
@@ -380,6 +445,10 @@ impl Sim {
             assert!(used <= node.allocatable.get("cpu"), "{} is over-committed", node.name);
         }
     }
+}
+
+fn time_of(text: &str) -> Time {
+    Time(text.parse::<jiff::Timestamp>().unwrap().as_millisecond())
 }
 
 fn written(key: WriteKey, exists: bool) -> Answer {

@@ -190,6 +190,7 @@ fn a_group_that_is_deleted_in_flight_does_not_stop_its_bindings() {
     sim.gang("g", 2);
     sim.gang_pods("g", 2, 1);
     sim.step();
+    assert!(sim.answer(), "a last look at the group");
     sim.delete_group("g");
     sim.run_for(10);
     assert_eq!(sim.bound(), 2, "what was decided together ends together");

@@ -1,0 +1,72 @@
+//! How many wait, and for what.
+
+use crate::decision::UnitKey;
+use crate::engine::Engine;
+use tutti_model::{ObjectKey, ResourceList};
+
+/// Units and the pods in them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Waiters {
+    /// Groups.
+    pub groups: u64,
+    /// Pods that are units of their own.
+    pub single_pods: u64,
+    /// All pods, of groups and single ones.
+    pub pods: u64,
+}
+
+/// Who waits, by what they wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Census {
+    /// For their turn.
+    pub active: Waiters,
+    /// For the end of a pause after a failure.
+    pub backoff: Waiters,
+    /// For room.
+    pub unschedulable: Waiters,
+    /// For their group, for more members of it, or for somebody to change something.
+    pub incomplete: Waiters,
+    /// Pods that gates hold back.
+    pub gated: u64,
+}
+
+impl Engine {
+    /// Counts who waits. Goes through all pods.
+    pub fn census(&self) -> Census {
+        let mut census = Census::default();
+        let mut counted = std::collections::BTreeSet::new();
+        for (key, row) in self.pods.iter() {
+            if !self.serves(&row.scheduler_name) {
+                continue;
+            }
+            if row.gated && row.is_live() && row.node().is_none() {
+                census.gated += 1;
+            }
+            if !row.wants_seat() {
+                continue;
+            }
+            let unit = row.unit(key);
+            let waiters = match self.queue.is_paused(&unit) {
+                Some(false) => &mut census.active,
+                Some(true) => &mut census.backoff,
+                None if self.sleepers.contains(&unit) => &mut census.unschedulable,
+                None => &mut census.incomplete,
+            };
+            waiters.pods += 1;
+            match &unit {
+                UnitKey::Pod(_) => waiters.single_pods += 1,
+                UnitKey::Group(_) => waiters.groups += u64::from(counted.insert(unit)),
+            }
+        }
+        census
+    }
+
+    /// What a pod takes from its node; nothing if it is not known.
+    pub fn requests_of(&self, pod: &ObjectKey) -> ResourceList {
+        let Some(row) = self.pods.pod(pod) else {
+            return ResourceList::new();
+        };
+        let requests = &self.shapes.get(row.shape).requests;
+        requests.iter().map(|&(id, amount)| (self.resources.name(id).clone(), amount)).collect()
+    }
+}

@@ -1,0 +1,73 @@
+//! What Tutti remembers of a gang on the pod group itself, so that it survives the scheduler, and what a group's
+//! owner may ask of Tutti there.
+//!
+//! | annotation | value | written by |
+//! |---|---|---|
+//! | `tutti.dev/fully-bound` | since when all of its minimum was bound | Tutti |
+//! | `tutti.dev/unwind-at` | when an incomplete start is taken back | Tutti, before it deletes the first member |
+//! | `tutti.dev/when-broken` | `Keep` or `Unwind`: what becomes of a started gang that stays incomplete | people |
+
+use crate::error::Problems;
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+use tutti_model::{ModelError, Text, Time};
+
+/// What all annotations of ours begin with; others are not read.
+pub(crate) const PREFIX: &str = "tutti.dev/";
+/// Since when the gang was once complete.
+pub const FULLY_BOUND: &str = "tutti.dev/fully-bound";
+/// When an incomplete start is taken back.
+pub const UNWIND_AT: &str = "tutti.dev/unwind-at";
+/// What becomes of a started gang that stays incomplete.
+pub const WHEN_BROKEN: &str = "tutti.dev/when-broken";
+
+/// What becomes of a gang that was complete, lost members, and stays incomplete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum WhenBroken {
+    /// It is kept and reported.
+    #[default]
+    Keep,
+    /// It is taken back as a whole, to start again.
+    Unwind,
+}
+
+/// What is written on a group in annotations of ours.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GroupMarks {
+    /// All of its minimum was bound once.
+    pub fully_bound: bool,
+    /// When it is to be unwound.
+    pub unwind_at: Option<Time>,
+    /// What its owner asks for; `None` leaves it to the configuration.
+    pub when_broken: Option<WhenBroken>,
+}
+
+impl GroupMarks {
+    pub(crate) fn read(annotations: Option<&BTreeMap<String, String>>, problems: &mut Problems) -> Self {
+        let of = |key: &str| annotations.and_then(|annotations| annotations.get(key));
+        let when_broken = match of(WHEN_BROKEN).map(String::as_str) {
+            None => None,
+            Some("Keep") => Some(WhenBroken::Keep),
+            Some("Unwind") => Some(WhenBroken::Unwind),
+            Some(other) => {
+                let shown: String = other.chars().take(40).collect();
+                let field = format!("metadata.annotations[{WHEN_BROKEN}]");
+                problems.push(ModelError::new(&field, format!("want Keep or Unwind, found {shown:?}")));
+                None
+            }
+        };
+        Self {
+            fully_bound: of(FULLY_BOUND).is_some(),
+            // One that cannot be read is as good as none: a new one is written before anything is deleted.
+            unwind_at: of(UNWIND_AT)
+                .and_then(|text| text.parse::<Timestamp>().ok())
+                .map(|time| Time(time.as_millisecond())),
+            when_broken,
+        }
+    }
+}
+
+/// A time as annotations write it.
+pub fn mark_time(time: Time) -> Text {
+    crate::request::timestamp(time).to_string().into()
+}

@@ -1,0 +1,462 @@
+//! Gangs of which some members are bound, but fewer than their minimum.
+//!
+//! ```text
+//!            fewer than the minimum        the grace time is over
+//! (complete) ---------------------> Completing ----------------> Kept: it ran complete once, or a member
+//!     ^            enough again         |                        would not be made again
+//!     `---------------------------------+----------------------> Unwinding: its members are deleted,
+//!                                                                to start together later
+//! ```
+//!
+//! The engine keeps the seats of such a gang (see its claims); here is what becomes of it in the end. What must survive
+//! us is written on the group: that it was complete once, and, before the first member is deleted, when it is unwound.
+
+use super::evictions::EVICT_AGAIN_SECONDS;
+use super::message::Fact;
+use super::{Core, UnitKey};
+use std::collections::{BTreeMap, BTreeSet};
+use tutti_engine::Event;
+use tutti_k8s::marks::{FULLY_BOUND, UNWIND_AT, mark_time};
+use tutti_k8s::request::Severity;
+use tutti_k8s::{GroupMarks, WhenBroken};
+use tutti_model::{ObjectKey, Phase, Pod, Policy, Text, Time};
+
+/// A start that ends within this time leaves no mark of when it would have been unwound.
+const MARK_AFTER_SECONDS: i64 = 10;
+/// While bindings of a gang are under way it is not judged; it is looked at again so much later.
+const BUSY_SECONDS: i64 = 1;
+
+/// Reasons of events.
+const UNWINDING: &str = "GangUnwinding";
+const UNWOUND: &str = "GangUnwound";
+const INCOMPLETE: &str = "GangIncomplete";
+
+/// What is done about a gang below its minimum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+pub enum GangState {
+    /// It keeps its seats and is tried before others.
+    Completing,
+    /// Its members are deleted.
+    Unwinding,
+    /// It stays as it is, is reported, and has first claim on replacement room.
+    Kept,
+}
+
+/// What a pod is to its group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Standing {
+    /// Nothing that counts.
+    #[default]
+    Absent,
+    /// On a node.
+    Bound {
+        /// Made again if it is deleted.
+        controlled: bool,
+    },
+    /// Ended well, which counts.
+    Ended,
+}
+
+impl Standing {
+    pub(crate) fn of(pod: &Pod, controlled: bool) -> Self {
+        match pod.phase {
+            Phase::Succeeded => Self::Ended,
+            Phase::Failed => Self::Absent,
+            _ if pod.node.is_some() && !pod.terminating => Self::Bound { controlled },
+            _ => Self::Absent,
+        }
+    }
+}
+
+/// What was written on a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Marks {
+    fully_bound: bool,
+    unwind_at: Option<Time>,
+}
+
+/// A gang below its minimum.
+#[derive(Debug, Clone, Copy)]
+struct Partial {
+    state: GangState,
+    since: Time,
+    deadline: Time,
+}
+
+/// A group and its members, as far as it matters here.
+#[derive(Debug, Default)]
+pub(crate) struct Gang {
+    /// How many must be bound together; `None` while there is no such group, or it is no gang.
+    minimum: Option<u32>,
+    /// Members on a node, and whether they are made again if they are deleted.
+    bound: BTreeMap<ObjectKey, bool>,
+    ended: u32,
+    /// Pods that are ours to place, and others.
+    ours: u32,
+    foreign: u32,
+    was_complete: bool,
+    when_broken: Option<WhenBroken>,
+    /// What is on the server, and what is being written there.
+    marked: Marks,
+    asked: Option<Marks>,
+    /// It was looked at since we act.
+    reviewed: bool,
+    partial: Option<Partial>,
+    due: Option<Time>,
+}
+
+impl Gang {
+    fn counted(&self) -> u32 {
+        self.bound.len() as u32 + self.ended
+    }
+
+    fn has_no_use(&self) -> bool {
+        self.ours + self.foreign == 0 && self.minimum.is_none()
+    }
+
+    fn shift(&mut self, pod: &ObjectKey, standing: Standing, joins: bool) {
+        match (standing, joins) {
+            (Standing::Absent, _) => {}
+            (Standing::Bound { controlled }, true) => {
+                self.bound.insert(pod.clone(), controlled);
+            }
+            (Standing::Bound { .. }, false) => {
+                self.bound.remove(pod);
+            }
+            (Standing::Ended, true) => self.ended += 1,
+            (Standing::Ended, false) => self.ended = self.ended.saturating_sub(1),
+        }
+    }
+}
+
+/// All groups.
+#[derive(Debug, Default)]
+pub(crate) struct Gangs {
+    by_group: BTreeMap<ObjectKey, Gang>,
+    /// Groups that have changed since they were looked at.
+    changed: BTreeSet<ObjectKey>,
+    /// Groups to be looked at by time.
+    due: BTreeSet<(Time, ObjectKey)>,
+}
+
+impl Gangs {
+    /// When a group is to be looked at although nothing has changed.
+    pub(crate) fn wake_at(&self) -> Option<Time> {
+        self.due.first().map(|(due, _)| *due)
+    }
+
+    /// All gangs below their minimum, with their state and the members that are bound.
+    pub(crate) fn partial(
+        &self,
+    ) -> impl Iterator<Item = (&ObjectKey, GangState, &BTreeMap<ObjectKey, bool>)> {
+        self.by_group.iter().filter_map(|(key, gang)| Some((key, gang.partial?.state, &gang.bound)))
+    }
+
+    /// The minimum of a gang and how many count to it already; `None` if it is no gang.
+    pub(crate) fn progress(&self, group: &ObjectKey) -> Option<(u32, u32)> {
+        let gang = self.by_group.get(group)?;
+        Some((gang.counted(), gang.minimum?))
+    }
+
+    fn entry(&mut self, group: &ObjectKey) -> &mut Gang {
+        self.changed.insert(group.clone());
+        self.by_group.entry(group.clone()).or_default()
+    }
+
+    fn set_due(&mut self, group: &ObjectKey, due: Option<Time>) {
+        let Some(gang) = self.by_group.get_mut(group) else {
+            return;
+        };
+        if gang.due == due {
+            return;
+        }
+        if let Some(before) = gang.due {
+            self.due.remove(&(before, group.clone()));
+        }
+        gang.due = due;
+        self.due.extend(due.map(|due| (due, group.clone())));
+    }
+}
+
+impl Core {
+    /// What is done about a gang below its minimum; `None` if it is complete, not started, or no gang of ours.
+    pub fn gang_state(&self, group: &ObjectKey) -> Option<GangState> {
+        Some(self.gangs.by_group.get(group)?.partial?.state)
+    }
+
+    /// A pod has come to mean something else to its group.
+    pub(super) fn set_standing(&mut self, key: &ObjectKey, standing: Standing) {
+        let Some(known) = self.pods.get_mut(key) else {
+            return;
+        };
+        let before = std::mem::replace(&mut known.standing, standing);
+        if let Some(group) = known.group.clone()
+            && before != standing
+        {
+            let gang = self.gangs.entry(&group);
+            gang.shift(key, before, false);
+            gang.shift(key, standing, true);
+        }
+    }
+
+    /// A pod names a group, or does not any more.
+    pub(super) fn joins(&mut self, group: &ObjectKey, ours: bool, joins: bool) {
+        let gang = self.gangs.entry(group);
+        let count = if ours { &mut gang.ours } else { &mut gang.foreign };
+        *count = if joins { *count + 1 } else { count.saturating_sub(1) };
+    }
+
+    /// A group was seen.
+    pub(super) fn gang_seen(&mut self, group: &ObjectKey, policy: Option<Policy>, marks: &GroupMarks) {
+        let gang = self.gangs.entry(group);
+        gang.minimum = match policy {
+            Some(Policy::Gang { min_count }) => Some(min_count.get()),
+            Some(Policy::Basic) | None => None,
+        };
+        gang.when_broken = marks.when_broken;
+        gang.was_complete |= marks.fully_bound;
+        if gang.asked.is_none() {
+            gang.marked = Marks { fully_bound: marks.fully_bound, unwind_at: marks.unwind_at };
+        }
+    }
+
+    /// A group is gone, and with it all that was written on it.
+    pub(super) fn gang_gone(&mut self, group: &ObjectKey, now: Time) {
+        self.forget_partial(group, now);
+        self.mark_writes.cancel(group);
+        let gang = self.gangs.entry(group);
+        gang.minimum = None;
+        gang.was_complete = false;
+        gang.marked = Marks::default();
+        gang.asked = None;
+    }
+
+    /// Looks at every group that has changed or is due.
+    pub(super) fn review_gangs(&mut self, now: Time) {
+        while let Some((due, group)) = self.gangs.due.first().cloned()
+            && due <= now
+        {
+            self.gangs.set_due(&group, None);
+            self.gangs.changed.insert(group);
+        }
+        for group in std::mem::take(&mut self.gangs.changed) {
+            self.review(&group, now);
+        }
+    }
+
+    fn review(&mut self, group: &ObjectKey, now: Time) {
+        let Some(gang) = self.gangs.by_group.get_mut(group) else {
+            return;
+        };
+        if gang.has_no_use() {
+            self.forget_partial(group, now);
+            self.gangs.set_due(group, None);
+            self.gangs.by_group.remove(group);
+            return;
+        }
+        let counted = gang.counted();
+        let Some(minimum) = gang.minimum.filter(|_| gang.ours > 0) else {
+            self.forget_partial(group, now);
+            return;
+        };
+        if gang.bound.is_empty() {
+            self.nothing_is_bound(group, now);
+        } else if counted >= minimum {
+            gang.was_complete = true;
+            self.forget_partial(group, now);
+        } else {
+            self.review_partial(group, counted, minimum, now);
+        }
+        if let Some(gang) = self.gangs.by_group.get_mut(group) {
+            gang.reviewed = true;
+        }
+        self.write_marks(group, now);
+    }
+
+    /// It is complete, or nobody knows what would be: what was begun about it ends.
+    fn forget_partial(&mut self, group: &ObjectKey, now: Time) {
+        let Some(gang) = self.gangs.by_group.get_mut(group) else {
+            return;
+        };
+        let Some(partial) = gang.partial.take() else {
+            return;
+        };
+        if partial.state == GangState::Unwinding {
+            for pod in gang.bound.keys() {
+                self.evictions.cancel(pod);
+            }
+            self.tell(Event::Resume(UnitKey::Group(group.clone())), now);
+        }
+        self.gangs.set_due(group, None);
+    }
+
+    fn nothing_is_bound(&mut self, group: &ObjectKey, now: Time) {
+        let unwinding = self.gang_state(group) == Some(GangState::Unwinding);
+        self.forget_partial(group, now);
+        if unwinding && let Some(gang) = self.gangs.by_group.get_mut(group) {
+            gang.was_complete = false;
+            self.counters.unwinds += 1;
+            let message = Text::from("nothing of it runs any more; it starts again as a whole");
+            self.tell_group(group, Severity::Normal, UNWOUND, message, now);
+        }
+    }
+
+    fn review_partial(&mut self, group: &ObjectKey, counted: u32, minimum: u32, now: Time) {
+        let grace_ms = i64::try_from(self.config.gang_grace.as_millis()).unwrap_or(i64::MAX);
+        let Some(gang) = self.gangs.by_group.get_mut(group) else {
+            return;
+        };
+        let Some(partial) = gang.partial else {
+            // Whole seconds, as annotations have them.
+            let fresh =
+                Time(now.0.saturating_add(grace_ms).div_euclid(1000).saturating_add(1).saturating_mul(1000));
+            let deadline = gang.marked.unwind_at.filter(|_| !gang.reviewed).unwrap_or(fresh);
+            let noteworthy = !gang.reviewed || gang.was_complete;
+            gang.partial = Some(Partial { state: GangState::Completing, since: now, deadline });
+            let marked_at = now.plus_seconds(MARK_AFTER_SECONDS);
+            self.gangs.set_due(group, Some(deadline.min(marked_at).max(now)));
+            if noteworthy {
+                let why = "it keeps its seats and is tried before others".into();
+                self.report(Fact::Gang {
+                    group: group.clone(),
+                    state: GangState::Completing,
+                    counted,
+                    minimum,
+                    why,
+                });
+            }
+            return;
+        };
+        match partial.state {
+            GangState::Completing | GangState::Kept if now >= partial.deadline => {
+                if self.is_under_way(group) {
+                    self.gangs.set_due(group, Some(now.plus_seconds(BUSY_SECONDS)));
+                } else {
+                    self.judge_partial(group, partial, counted, minimum, now);
+                }
+            }
+            GangState::Completing => self.gangs.set_due(group, Some(partial.deadline)),
+            GangState::Unwinding => self.evict_members(group, now),
+            GangState::Kept => {}
+        }
+    }
+
+    /// The grace time of a gang is over.
+    fn judge_partial(&mut self, group: &ObjectKey, partial: Partial, counted: u32, minimum: u32, now: Time) {
+        let (state, why) = match self.why_kept(group) {
+            None => (GangState::Unwinding, "its members are deleted, to start together later".to_owned()),
+            Some(why) => (GangState::Kept, why),
+        };
+        if state == partial.state {
+            return;
+        }
+        if let Some(gang) = self.gangs.by_group.get_mut(group) {
+            gang.partial = Some(Partial { state, ..partial });
+        }
+        let seconds = now.0.saturating_sub(partial.since.0) / 1000;
+        let message = format!("{counted} of at least {minimum} members run since {seconds} s: {why}");
+        let reason = if state == GangState::Kept { INCOMPLETE } else { UNWINDING };
+        self.tell_group(group, Severity::Warning, reason, message.into(), now);
+        let group_key = group.clone();
+        self.report(Fact::Gang { group: group_key, state, counted, minimum, why: why.into() });
+        if state == GangState::Kept {
+            self.counters.gangs_kept += 1;
+        } else {
+            self.tell(Event::Suspend(UnitKey::Group(group.clone())), now);
+            // If it was marked before, nothing stands in the way.
+            self.evict_members(group, now);
+        }
+    }
+
+    /// Why a gang must not be unwound; `None` if it may.
+    fn why_kept(&self, group: &ObjectKey) -> Option<String> {
+        let gang = self.gangs.by_group.get(group)?;
+        if gang.foreign > 0 {
+            return Some("it is kept, because some of its members belong to another scheduler".to_owned());
+        }
+        if let Some((pod, _)) = gang.bound.iter().find(|(_, controlled)| !**controlled) {
+            return Some(format!("it is kept, because nobody would make pod {} again", pod.name));
+        }
+        let unwinds = gang.when_broken.unwrap_or(self.config.when_broken) == WhenBroken::Unwind;
+        if gang.was_complete && !unwinds {
+            return Some(
+                "it is kept, because it was complete once and its work may be worth keeping".to_owned(),
+            );
+        }
+        None
+    }
+
+    /// True if a binding of a member is under way, or about to be.
+    fn is_under_way(&self, group: &ObjectKey) -> bool {
+        let is_member =
+            |pod: &ObjectKey| self.pods.get(pod).is_some_and(|known| known.group.as_ref() == Some(group));
+        self.confirms.contains(group) || self.binds.pods().any(is_member)
+    }
+
+    /// Deletes what is bound of a gang, once it is written on the group that this is intended.
+    fn evict_members(&mut self, group: &ObjectKey, now: Time) {
+        let Some(gang) = self.gangs.by_group.get(group) else {
+            return;
+        };
+        let unwinds = gang.partial.is_some_and(|partial| partial.state == GangState::Unwinding);
+        if gang.marked.unwind_at.is_none() || !unwinds {
+            return;
+        }
+        for pod in gang.bound.keys().cloned().collect::<Vec<_>>() {
+            self.evict(&pod, group, now);
+        }
+        self.gangs.set_due(group, Some(now.plus_seconds(EVICT_AGAIN_SECONDS)));
+    }
+
+    /// Brings what is written on the group in line with what must survive us.
+    fn write_marks(&mut self, group: &ObjectKey, now: Time) {
+        let (Some(gang), Some(known)) = (self.gangs.by_group.get_mut(group), self.groups.get(group)) else {
+            return;
+        };
+        let lasting = gang.minimum.is_some_and(|minimum| minimum > 1);
+        let unwind_at = gang.partial.and_then(|partial| {
+            let marked = now >= partial.since.plus_seconds(MARK_AFTER_SECONDS);
+            let shown = match partial.state {
+                GangState::Unwinding => true,
+                GangState::Completing => marked && !gang.was_complete,
+                GangState::Kept => false,
+            };
+            shown.then_some(partial.deadline)
+        });
+        let wanted = Marks { fully_bound: gang.was_complete && lasting, unwind_at };
+        if gang.asked.unwrap_or(gang.marked) == wanted {
+            return;
+        }
+        gang.asked = Some(wanted);
+        let marks = vec![
+            (FULLY_BOUND.into(), wanted.fully_bound.then(|| mark_time(now))),
+            (UNWIND_AT.into(), wanted.unwind_at.map(mark_time)),
+        ];
+        if let Some(total) = self.mark_writes.put(group.clone(), (known.uid.clone(), marks), now) {
+            self.report(Fact::WritesDropped { what: "marks of pod groups", total });
+        }
+    }
+
+    /// Marks were written, or given up.
+    pub(super) fn marks_written(&mut self, group: &ObjectKey, written: bool, now: Time) {
+        let grace_ms = i64::try_from(self.config.gang_grace.as_millis()).unwrap_or(i64::MAX);
+        let Some(gang) = self.gangs.by_group.get_mut(group) else {
+            return;
+        };
+        let asked = gang.asked.take();
+        if written {
+            gang.marked = asked.unwrap_or(gang.marked);
+        } else if let Some(partial) = gang.partial.as_mut()
+            && partial.state == GangState::Unwinding
+            && gang.marked.unwind_at.is_none()
+        {
+            // Without the mark nothing may be deleted; it is tried again after another grace time.
+            partial.state = GangState::Completing;
+            partial.deadline = Time(now.0.saturating_add(grace_ms));
+            self.tell(Event::Resume(UnitKey::Group(group.clone())), now);
+        }
+        if written || self.gang_state(group).is_some() {
+            self.gangs.changed.insert(group.clone());
+        }
+    }
+}
