@@ -14,6 +14,13 @@ pub struct Cause {
     pub message: String,
 }
 
+impl Cause {
+    /// A finding about a field, in full.
+    pub fn new(reason: CauseReason, field: &str, message: impl Into<String>) -> Self {
+        Self { reason, field: field.to_owned(), message: message.into() }
+    }
+}
+
 /// Kinds of field errors that Kubernetes distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CauseReason {
@@ -35,6 +42,10 @@ pub enum CauseReason {
     TypeInvalid,
     /// Another manager has the field.
     FieldManagerConflict,
+    /// The value names something that is not there.
+    NotFound,
+    /// The namespace of the object is on its way out.
+    NamespaceTerminating,
 }
 
 impl CauseReason {
@@ -50,6 +61,8 @@ impl CauseReason {
             Self::TooMany => "FieldValueTooMany",
             Self::TypeInvalid => "FieldValueTypeInvalid",
             Self::FieldManagerConflict => "FieldManagerConflict",
+            Self::NotFound => "FieldValueNotFound",
+            Self::NamespaceTerminating => "NamespaceTerminating",
         }
     }
 }
@@ -102,7 +115,13 @@ impl ApiError {
 
     /// 404 for a path.
     pub fn no_such_path() -> Self {
-        Self::new(404, "NotFound", "the server could not find the requested resource")
+        Self::new(404, "NotFound", "the server could not find the requested resource").without_object()
+    }
+
+    /// 405
+    pub fn method_not_allowed() -> Self {
+        let message = "the server does not allow this method on the requested resource";
+        Self::new(405, "MethodNotAllowed", message).without_object()
     }
 
     /// 409 on create.
@@ -129,22 +148,45 @@ impl ApiError {
 
     /// 422 with the fields at fault; the message lists them all.
     pub fn invalid(resource: &Resource, name: &str, causes: Vec<Cause>) -> Self {
+        Self::invalid_kind(resource.group, resource.kind, name, causes)
+    }
+
+    /// 422 for options of a request, which are objects of their own to Kubernetes.
+    pub fn invalid_options(kind: &str, causes: Vec<Cause>) -> Self {
+        Self::invalid_kind("meta.k8s.io", kind, "", causes)
+    }
+
+    /// 422 for a patch that makes of an object what cannot be read as one.
+    pub fn invalid_patch(why: &str) -> Self {
+        let cause = Cause::new(CauseReason::Invalid, "patch", format!("Invalid value: {why}"));
+        Self::invalid_kind("", "", "", vec![cause])
+    }
+
+    fn invalid_kind(group: &str, kind: &str, name: &str, causes: Vec<Cause>) -> Self {
         let list: Vec<String> = causes.iter().map(|c| format!("{}: {}", c.field, c.message)).collect();
         let list = if list.len() == 1 { list.concat() } else { format!("[{}]", list.join(", ")) };
-        let kind = if resource.group.is_empty() {
-            resource.kind.to_owned()
-        } else {
-            format!("{}.{}", resource.kind, resource.group)
-        };
-        let mut error = Self::new(422, "Invalid", format!("{kind} {name:?} is invalid: {list}"));
+        let shown = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
+        let mut error = Self::new(422, "Invalid", format!("{shown} {name:?} is invalid: {list}"));
         error.details = Some(Box::new(Details {
             name: name.to_owned(),
-            group: resource.group.to_owned(),
-            kind: resource.kind.to_owned(),
+            group: group.to_owned(),
+            kind: kind.to_owned(),
             causes,
             retry_after_seconds: None,
         }));
         error
+    }
+
+    /// Says which field is the reason.
+    pub fn because(mut self, cause: Cause) -> Self {
+        self.details.get_or_insert_default().causes.push(cause);
+        self
+    }
+
+    /// Details that name nothing, which is what requests about no object are answered with.
+    pub fn without_object(mut self) -> Self {
+        self.details = Some(Box::default());
+        self
     }
 
     /// Names the object that the error is about.

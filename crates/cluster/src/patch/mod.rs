@@ -24,7 +24,8 @@ pub enum PatchKind {
 impl PatchKind {
     /// The kind that a media type stands for.
     pub fn from_media_type(media_type: &str) -> Result<Self, ApiError> {
-        let refuse = |message: String| Err(ApiError::new(415, "UnsupportedMediaType", message));
+        let refuse =
+            |message: String| Err(ApiError::new(415, "UnsupportedMediaType", message).without_object());
         match media_type {
             "application/json-patch+json" => Ok(Self::Json),
             "application/merge-patch+json" => Ok(Self::Merge),

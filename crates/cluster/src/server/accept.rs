@@ -113,6 +113,7 @@ fn not_acceptable() -> ApiError {
         "only the following media types are served: application/json, and of it the forms Table, \
          PartialObjectMetadata and PartialObjectMetadataList of meta.k8s.io/v1",
     )
+    .without_object()
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ pub(super) fn manager_required() -> ApiError {
         field: "fieldManager".to_owned(),
         message: "Required value: is required for apply patch".to_owned(),
     };
-    managers::invalid_options("PatchOptions", vec![cause])
+    ApiError::invalid_options("PatchOptions", vec![cause])
 }
 
 /// 422 for `force` where nothing is applied.
@@ -48,7 +48,7 @@ pub(super) fn force_forbidden() -> ApiError {
         field: "force".to_owned(),
         message: "Forbidden: may not be specified for non-apply patch".to_owned(),
     };
-    managers::invalid_options("PatchOptions", vec![cause])
+    ApiError::invalid_options("PatchOptions", vec![cause])
 }
 
 impl ApiServer {

@@ -2,7 +2,7 @@
 
 use super::path::Target;
 use super::query::FieldValidation;
-use crate::error::ApiError;
+use crate::error::{ApiError, Cause};
 use crate::registry::api_version;
 use crate::schema;
 use axum::body::{Body, Bytes};
@@ -114,6 +114,14 @@ pub(super) fn admit(
     expect_string(map, "apiVersion", &api_version(resource.group, target.version))?;
     expect_string(map, "kind", resource.kind)?;
     check_metadata(map)?;
+    let unreadable = |why: &str| {
+        let (kind, version) = (resource.kind, target.version);
+        ApiError::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
+    };
+    if let Some(Cause { field, message, .. }) = schema::wrong_types(resource, target.version, object).first()
+    {
+        return Err(unreadable(&format!("{field}: {message}")));
+    }
 
     let unknown = schema::unknown_fields(resource, target.version, object);
     if unknown.is_empty() {
@@ -122,7 +130,7 @@ pub(super) fn admit(
     let named = |field: &String| format!("unknown field {field:?}");
     if validation == FieldValidation::Strict {
         let list: Vec<String> = unknown.iter().take(UNKNOWN_NAMED_MAX).map(named).collect();
-        return Err(ApiError::bad_request(format!("strict decoding error: {}", list.join(", "))));
+        return Err(unreadable(&format!("strict decoding error: {}", list.join(", "))));
     }
     for path in &unknown {
         prune(object, path);

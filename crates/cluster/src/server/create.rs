@@ -3,7 +3,7 @@
 use super::path::Target;
 use super::update::invalid;
 use super::{ApiServer, WriteOptions, managers, metadata, rules};
-use crate::error::ApiError;
+use crate::error::{ApiError, Cause, CauseReason};
 use crate::kinds;
 use crate::ownership::Managed;
 use crate::registry::{ResourceId, StatusRule};
@@ -111,6 +111,7 @@ impl ApiServer {
             return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
         }
         check_namespace(target, object)?;
+        metadata::drop_empty(object);
         if resource.status == StatusRule::Separate
             && let Some(map) = object.as_object_mut()
         {
@@ -127,6 +128,9 @@ impl ApiServer {
         }
         if resource.namespaced {
             metadata.insert("namespace".to_owned(), json!(target.namespace));
+        } else {
+            // A namespace on an object that lives in none is ignored.
+            metadata.remove("namespace");
         }
         metadata.insert("uid".to_owned(), json!(environment.uid()));
         metadata.insert("creationTimestamp".to_owned(), json!(rfc3339_seconds(environment.now())));
@@ -150,7 +154,9 @@ impl ApiServer {
                 "unable to create new content in namespace {} because it is being terminated",
                 target.namespace
             );
-            return Err(ApiError::forbidden(target.id.resource(), name, &why));
+            let message = format!("namespace {} is being terminated", target.namespace);
+            let cause = Cause::new(CauseReason::NamespaceTerminating, "metadata.namespace", message);
+            return Err(ApiError::forbidden(target.id.resource(), name, &why).because(cause));
         }
         Ok(Some(Guard::Unchanged { id, key, revision: namespace.revision() }))
     }
@@ -176,13 +182,7 @@ impl ApiServer {
 pub(super) fn check_namespace(target: &Target, object: &Value) -> Result<(), ApiError> {
     let found = metadata::text(object, "namespace");
     if !target.id.resource().namespaced {
-        if found.is_empty() {
-            return Ok(());
-        }
-        let kind = target.id.resource().kind;
-        return Err(ApiError::bad_request(format!(
-            "{kind} is not namespaced: namespace {found:?} must not be set"
-        )));
+        return Ok(());
     }
     if target.namespace.is_empty() {
         return Err(ApiError::bad_request("an empty namespace may not be set during creation"));
@@ -190,8 +190,7 @@ pub(super) fn check_namespace(target: &Target, object: &Value) -> Result<(), Api
     if found.is_empty() || found == target.namespace {
         return Ok(());
     }
-    Err(ApiError::bad_request(format!(
-        "the namespace of the provided object does not match the namespace sent on the request: {found:?} is not {:?}",
-        target.namespace
-    )))
+    Err(ApiError::bad_request(
+        "the namespace of the provided object does not match the namespace sent on the request",
+    ))
 }

@@ -1,9 +1,9 @@
 //! Removing objects, at once or in steps: grace, finalizers, preconditions.
 
 use super::path::Target;
-use super::update::{MODIFIED, check_preconditions};
+use super::update::MODIFIED;
 use super::{ApiServer, metadata, rules};
-use crate::error::ApiError;
+use crate::error::{ApiError, Cause, CauseReason};
 use crate::store::{Change, Commit, CommitError, Content, Object, rfc3339_seconds};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -40,7 +40,15 @@ impl DeleteOptions {
         }
         match body.get("propagationPolicy").unwrap_or(&Value::Null) {
             Value::Null => {}
-            Value::String(policy) => check_propagation(policy)?,
+            Value::String(policy) => {
+                check_propagation(policy)?;
+                if body.get("orphanDependents").is_some_and(|v| !v.is_null()) {
+                    let why = "orphanDependents and deletionPropagation cannot be both set";
+                    let message = format!("Invalid value: {policy:?}: {why}");
+                    let cause = Cause::new(CauseReason::Invalid, "propagationPolicy", message);
+                    return Err(ApiError::invalid_options("DeleteOptions", vec![cause]));
+                }
+            }
             _ => return wrong("propagationPolicy", "a string"),
         }
         for (field, slot) in [("uid", &mut options.uid), ("resourceVersion", &mut options.resource_version)] {
@@ -67,9 +75,13 @@ pub(super) fn check_propagation(policy: &str) -> Result<(), ApiError> {
         "Orphan" => {
             Err(ApiError::bad_request("propagationPolicy Orphan is not served by the embedded cluster yet"))
         }
-        other => Err(ApiError::bad_request(format!(
-            "propagationPolicy: {other:?} is not supported; Background and Foreground are"
-        ))),
+        other => {
+            let message = format!(
+                "Unsupported value: {other:?}: supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""
+            );
+            let cause = Cause::new(CauseReason::NotSupported, "propagationPolicy", message);
+            Err(ApiError::invalid_options("DeleteOptions", vec![cause]))
+        }
     }
 }
 
@@ -85,6 +97,7 @@ pub(super) enum Deleted {
 /// What has to be done to a stored object to delete it.
 enum Step {
     Remove,
+    /// Say that it goes, and remove it then if nothing holds it.
     Mark(Value),
     Wait,
 }
@@ -94,20 +107,25 @@ impl ApiServer {
     pub(super) fn delete(&self, target: &Target, options: &DeleteOptions) -> Result<Deleted, ApiError> {
         let resource = target.id.resource();
         let key = target.key()?;
+        let mut marked_here = false;
         for _ in 0..ATTEMPTS_MAX {
             let stored = self.store.get(target.id, &key);
             let stored = stored.ok_or_else(|| ApiError::not_found(resource, &key.name))?;
             if rules::is_immortal(resource, &key.name) {
                 return Err(ApiError::forbidden(resource, &key.name, "this namespace may not be deleted"));
             }
-            check_preconditions(
-                resource,
-                &stored,
-                options.uid.as_deref(),
-                options.resource_version.as_deref(),
-            )?;
+            // Once the object is marked, which changes its version, it is known to be the one that is meant.
+            if !marked_here {
+                check_preconditions(&stored, options)?;
+            }
             let step = self.deletion_step(&stored, options.grace_seconds);
             match self.take_step(&stored, step, options.dry_run) {
+                Ok(Deleted::Pending(object)) if rules::is_released(resource, &object.value()) => {
+                    if options.dry_run {
+                        return Ok(Deleted::Gone(object));
+                    }
+                    marked_here = true;
+                }
                 Ok(deleted) => return Ok(deleted),
                 Err(CommitError::Missing) => return Err(ApiError::not_found(resource, &key.name)),
                 Err(_) => {}
@@ -143,15 +161,43 @@ impl ApiServer {
         let grace = rules::grace_seconds(resource, object, asked);
         let now = self.store.environment().now();
         if !metadata::is_terminating(object) {
-            return if grace == 0 && !held { Step::Remove } else { Step::Mark(marked(stored, now, grace)) };
+            // Whoever watches a pod learns that it goes before it is gone.
+            let at_once = grace == 0 && !held && !rules::is_pod(resource);
+            return if at_once { Step::Remove } else { Step::Mark(marked(stored, now, grace)) };
         }
         // A repeated deletion may shorten the wait but never prolong it. Without a number of its own it does
         // not even shorten it, except where grace no longer applies.
         let current = metadata::grace_seconds(object);
-        if grace == 0 && !held && (asked.is_some() || current == 0 || !runs(stored)) {
+        if grace == 0 && !held && (current == 0 || !runs(stored)) {
             return Step::Remove;
         }
         if grace < current && asked.is_some() { Step::Mark(shortened(stored, grace)) } else { Step::Wait }
+    }
+}
+
+/// The object must be the one that the client means to delete.
+fn check_preconditions(stored: &Object, options: &DeleteOptions) -> Result<(), ApiError> {
+    let (resource, name, object) = (stored.id().resource(), &stored.key().name, stored.value());
+    let refuse = |field: &str, asked: &str, found: &str, how: &str| {
+        let why = format!(
+            "the {field} in the precondition ({asked}) does not match the {field} in record ({found}). The object \
+             might have been {how}"
+        );
+        let message = format!("Operation cannot be fulfilled on {} {:?}: {why}", resource.kind, &**name);
+        let mut error = ApiError::new(409, "Conflict", message).about(resource, name);
+        if let Some(details) = &mut error.details {
+            details.kind = resource.kind.to_owned();
+        }
+        Err(error)
+    };
+    let uid = metadata::text(&object, "uid");
+    if let Some(asked) = options.uid.as_deref().filter(|asked| *asked != uid) {
+        return refuse("UID", asked, uid, "deleted and then recreated");
+    }
+    let version = stored.revision().to_string();
+    match options.resource_version.as_deref().filter(|asked| *asked != version) {
+        Some(asked) => refuse("ResourceVersion", asked, &version, "modified"),
+        None => Ok(()),
     }
 }
 
@@ -165,12 +211,15 @@ fn marked(stored: &Object, now: Timestamp, grace: i64) -> Value {
     let mut object = Value::clone(&stored.value());
     let end = now.saturating_add(SignedDuration::from_secs(grace)).unwrap_or(now);
     metadata::set(&mut object, "deletionTimestamp", json!(rfc3339_seconds(end)));
-    metadata::set(&mut object, "deletionGracePeriodSeconds", json!(grace));
+    let resource = stored.id().resource();
+    if !rules::is_namespace(resource) {
+        metadata::set(&mut object, "deletionGracePeriodSeconds", json!(grace));
+    }
     let generation = metadata::generation(&object);
     if generation > 0 {
         metadata::set(&mut object, "generation", json!(generation + 1));
     }
-    if rules::is_namespace(stored.id().resource())
+    if rules::is_namespace(resource)
         && let Some(status) = object.get_mut("status").and_then(Value::as_object_mut)
     {
         status.insert("phase".to_owned(), json!("Terminating"));

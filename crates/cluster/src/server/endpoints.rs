@@ -1,7 +1,7 @@
 //! What is not about objects: health, version, discovery, schemas.
 
 use super::accept::{DiscoveryForm, discovery_form};
-use super::{ApiServer, method_not_allowed, reply};
+use super::{ApiServer, reply};
 use crate::discovery;
 use crate::error::ApiError;
 use crate::registry::{Catalog, Release, Resource, api_version};
@@ -19,7 +19,7 @@ pub(super) fn answer(server: &ApiServer, request: &Request, parts: &[&str]) -> R
         if matches!(*request.method(), Method::GET | Method::HEAD) {
             Ok(response)
         } else {
-            Err(method_not_allowed())
+            Err(ApiError::method_not_allowed())
         }
     };
     let found = |value: Option<Value>| match value {

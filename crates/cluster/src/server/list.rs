@@ -2,7 +2,7 @@
 
 use super::accept::Form;
 use super::path::Target;
-use super::query::{Query, Wanted};
+use super::query::{Query, Wanted, forbidden_option};
 use super::{ApiServer, reply};
 use crate::error::{ApiError, Details};
 use crate::registry::{Resource, api_version};
@@ -83,6 +83,9 @@ impl ApiServer {
     /// Answers `GET` of a collection.
     pub(super) fn list(&self, target: &Target, query: &Query, form: Form) -> Result<Response, ApiError> {
         let selection = Selection::from_query(target.id.resource(), query)?;
+        if query.flag("sendInitialEvents").is_some() {
+            return Err(forbidden_option("sendInitialEvents", "sendInitialEvents is forbidden for list"));
+        }
         let limit = query.number::<usize>("limit")?.filter(|limit| *limit > 0);
         let selected = match query.get("continue") {
             Some(token) => {

@@ -3,7 +3,7 @@
 use super::WriteOptions;
 use super::path::{Sub, Target};
 use super::query::Query;
-use crate::error::{ApiError, Cause, CauseReason, Details};
+use crate::error::{ApiError, Cause, CauseReason};
 use crate::ownership::{self, FieldSet, Managed, Operation, Versions as _, Writer};
 use crate::registry::{Resource, StatusRule, api_version};
 use crate::schema::KindVersions;
@@ -63,18 +63,7 @@ fn check_name(kind: &str, name: &str) -> Result<(), ApiError> {
             format!("Invalid value: {name:?}: invalid character U+{:04X} (at position {at})", u32::from(c));
         causes.push(cause(CauseReason::Invalid, message));
     }
-    if causes.is_empty() { Ok(()) } else { Err(invalid_options(kind, causes)) }
-}
-
-/// 422 for options of a request, which are objects of their own to Kubernetes.
-pub(super) fn invalid_options(kind: &str, causes: Vec<Cause>) -> ApiError {
-    let list: Vec<String> = causes.iter().map(|c| format!("{}: {}", c.field, c.message)).collect();
-    let list = if list.len() == 1 { list.concat() } else { format!("[{}]", list.join(", ")) };
-    let message = format!("{kind}.meta.k8s.io \"\" is invalid: {list}");
-    let mut error = ApiError::new(422, "Invalid", message);
-    let (kind, group) = (kind.to_owned(), "meta.k8s.io".to_owned());
-    error.details = Some(Box::new(Details { kind, group, causes, ..Details::default() }));
-    error
+    if causes.is_empty() { Ok(()) } else { Err(ApiError::invalid_options(kind, causes)) }
 }
 
 /// The writer of a request.

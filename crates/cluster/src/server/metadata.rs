@@ -27,6 +27,25 @@ pub(super) fn set(object: &mut Value, field: &str, value: Value) {
     }
 }
 
+pub(super) fn remove(object: &mut Value, field: &str) {
+    if let Some(metadata) = of_mut(object) {
+        metadata.remove(field);
+    }
+}
+
+/// Takes away fields that are spelled out as empty, which is the same as absent.
+pub(super) fn drop_empty(object: &mut Value) {
+    let Some(metadata) = of_mut(object) else { return };
+    for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
+        let empty = metadata.get(field).is_some_and(|value| {
+            value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty)
+        });
+        if empty {
+            metadata.remove(field);
+        }
+    }
+}
+
 pub(super) fn is_terminating(object: &Value) -> bool {
     of(object).is_some_and(|m| m.contains_key("deletionTimestamp"))
 }

@@ -163,7 +163,3 @@ async fn route(server: &Arc<ApiServer>, request: Request) -> Result<Response, Ap
     let target = Target::parse(&server.catalog, group, version, rest.unwrap_or_default());
     resources::answer(server, target.ok_or_else(ApiError::no_such_path)?, request).await
 }
-
-fn method_not_allowed() -> ApiError {
-    ApiError::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
-}

@@ -6,7 +6,7 @@ use super::update::{MODIFIED, check_preconditions};
 use super::{ApiServer, WriteOptions, metadata};
 use crate::error::ApiError;
 use crate::registry::Resource;
-use crate::store::{CommitError, Content, Object, rfc3339_seconds};
+use crate::store::{Change, Commit, CommitError, Content, Object, rfc3339_seconds};
 use serde_json::{Map, Value, json};
 
 /// How often a binding is computed anew because the pod was written meanwhile.
@@ -24,10 +24,7 @@ impl ApiServer {
         let key = target.key()?;
         let name = metadata::text(binding, "name");
         if *name != *key.name {
-            return Err(ApiError::bad_request(format!(
-                "the name in the binding ({name}) does not match the name of the pod on the URL ({})",
-                key.name
-            )));
+            return Err(ApiError::bad_request("name in URL does not match name in Binding object"));
         }
         let namespace = metadata::text(binding, "namespace");
         if !namespace.is_empty() && *namespace != *key.namespace {
@@ -62,14 +59,41 @@ impl ApiServer {
         let name = metadata::text(eviction, "name");
         let expected = target.name.as_deref().unwrap_or_default();
         if !name.is_empty() && name != expected {
-            return Err(ApiError::bad_request(format!(
-                "the name in the eviction ({name}) does not match the name of the pod on the URL ({expected})"
-            )));
+            return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));
         }
         let mut options = DeleteOptions::from_body(eviction.get("deleteOptions").unwrap_or(&Value::Null))?;
         options.dry_run |= dry_run;
+        if !options.dry_run {
+            self.announce_eviction(target)?;
+        }
         let (Deleted::Gone(_) | Deleted::Pending(_)) = self.delete(target, &options)?;
         Ok(())
+    }
+
+    /// Says on the pod why it goes, so that whoever counts failures of its owner can leave this one out.
+    fn announce_eviction(&self, target: &Target) -> Result<(), ApiError> {
+        let (resource, key) = (target.id.resource(), target.key()?);
+        for _ in 0..ATTEMPTS_MAX {
+            let stored = self.store.get(target.id, &key);
+            let stored = stored.ok_or_else(|| ApiError::not_found(resource, &key.name))?;
+            let mut pod = Value::clone(&stored.value());
+            set_condition(
+                &mut pod,
+                json!({
+                    "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
+                    "message": "Eviction API: evicting", "lastProbeTime": null,
+                    "lastTransitionTime": rfc3339_seconds(self.store.environment().now()),
+                }),
+            );
+            let content = Content { value: pod, managed: stored.managed().clone() };
+            let change = Change::Replace { expected: stored.revision(), content };
+            match self.store.commit(Commit { id: target.id, key: key.clone(), change, guard: None }) {
+                Ok(_) => return Ok(()),
+                Err(CommitError::Missing) => return Err(ApiError::not_found(resource, &key.name)),
+                Err(_) => {}
+            }
+        }
+        Err(ApiError::conflict(resource, &key.name, MODIFIED))
     }
 }
 
@@ -79,12 +103,12 @@ fn binding_node(binding: &Value) -> Result<&str, ApiError> {
     let text = |field| target.get(field).and_then(Value::as_str).unwrap_or_default();
     if !matches!(text("kind"), "" | "Node") {
         return Err(ApiError::bad_request(format!(
-            "target.kind: {:?} is not supported; Node is",
+            "target.kind: Unsupported value: {:?}: supported values: \"Node\", \"<empty>\"",
             text("kind")
         )));
     }
     match text("name") {
-        "" => Err(ApiError::bad_request("target.name: the name of the node is required")),
+        "" => Err(ApiError::bad_request("target.name: Required value")),
         name => Ok(name),
     }
 }
@@ -95,7 +119,11 @@ fn check_bindable(resource: &Resource, stored: &Object) -> Result<(), ApiError> 
     // The refusal names the subresource: a client must not take it for a lost race on the pod itself.
     let refuse = |why: String| {
         let message = format!("Operation cannot be fulfilled on pods/binding {:?}: {why}", &**name);
-        Err(ApiError::new(409, "Conflict", message).about(resource, name))
+        let mut error = ApiError::new(409, "Conflict", message).about(resource, name);
+        if let Some(details) = &mut error.details {
+            details.kind = "pods/binding".to_owned();
+        }
+        Err(error)
     };
     if metadata::is_terminating(pod) {
         return refuse(format!("pod {name} is being deleted, cannot be assigned to a host"));
@@ -131,13 +159,23 @@ fn bound(stored: &Object, node: &str, binding: &Value, now: &str) -> Value {
     }
     if let Some(status) = map.entry("status").or_insert_with(|| json!({})).as_object_mut() {
         status.remove("nominatedNodeName");
-        let conditions = status.entry("conditions").or_insert_with(|| json!([]));
-        if let Some(conditions) = conditions.as_array_mut() {
-            conditions.retain(|c| c.get("type").and_then(Value::as_str) != Some("PodScheduled"));
-            conditions.push(json!({
-                "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now,
-            }));
-        }
     }
+    set_condition(
+        &mut pod,
+        json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now}),
+    );
     pod
+}
+
+/// Replaces the condition of the same type, or adds this one.
+fn set_condition(pod: &mut Value, condition: Value) {
+    let Some(status) = pod.as_object_mut().map(|map| map.entry("status").or_insert_with(|| json!({}))) else {
+        return;
+    };
+    let conditions = status.as_object_mut().map(|map| map.entry("conditions").or_insert_with(|| json!([])));
+    let Some(conditions) = conditions.and_then(Value::as_array_mut) else { return };
+    match conditions.iter_mut().find(|other| other.get("type") == condition.get("type")) {
+        Some(present) => *present = condition,
+        None => conditions.push(condition),
+    }
 }

@@ -1,7 +1,7 @@
 //! Options in the query string.
 
 use super::path::percent_decode;
-use crate::error::ApiError;
+use crate::error::{ApiError, Cause, CauseReason};
 use std::str::FromStr;
 
 /// Nobody needs more options than this.
@@ -46,25 +46,39 @@ impl Query {
             .map_err(|_| ApiError::bad_request(format!("{name}: {value:?} is not a number that fits")))
     }
 
-    /// True for `dryRun=All`.
-    pub(super) fn dry_run(&self) -> Result<bool, ApiError> {
+    /// True for `dryRun=All`. `kind` is that of the options, such as `CreateOptions`.
+    pub(super) fn dry_run(&self, kind: &str) -> Result<bool, ApiError> {
         match self.get("dryRun") {
             None => Ok(false),
             Some("All") => Ok(true),
-            Some(other) => Err(ApiError::bad_request(format!("dryRun: {other:?} is not supported; All is"))),
+            Some(other) => Err(unsupported(kind, "dryRun", &format!("[{other:?}]"), &["All"])),
         }
     }
 
-    pub(super) fn field_validation(&self) -> Result<FieldValidation, ApiError> {
+    pub(super) fn field_validation(&self, kind: &str) -> Result<FieldValidation, ApiError> {
         match self.get("fieldValidation") {
             None | Some("Warn") => Ok(FieldValidation::Warn),
             Some("Strict") => Ok(FieldValidation::Strict),
             Some("Ignore") => Ok(FieldValidation::Ignore),
-            Some(other) => Err(ApiError::bad_request(format!(
-                "fieldValidation: {other:?} is not supported; Ignore, Warn and Strict are"
-            ))),
+            Some(other) => {
+                let values = ["", "Ignore", "Strict", "Warn"];
+                Err(unsupported(kind, "fieldValidation", &format!("{other:?}"), &values))
+            }
         }
     }
+}
+
+/// 422 for an option with a value that is none of those that there are.
+fn unsupported(kind: &str, option: &str, shown: &str, supported: &[&str]) -> ApiError {
+    let list: Vec<String> = supported.iter().map(|s| format!("{s:?}")).collect();
+    let message = format!("Unsupported value: {shown}: supported values: {}", list.join(", "));
+    ApiError::invalid_options(kind, vec![Cause::new(CauseReason::NotSupported, option, message)])
+}
+
+/// 422 for an option of a list or watch that may not be given here.
+pub(super) fn forbidden_option(option: &str, why: &str) -> ApiError {
+    let cause = Cause::new(CauseReason::Forbidden, option, format!("Forbidden: {why}"));
+    ApiError::invalid_options("ListOptions", vec![cause])
 }
 
 /// What to do about fields that the schema does not know.
@@ -109,16 +123,19 @@ impl Query {
             (None, None) => Ok(Wanted::Newest),
             (None | Some("NotOlderThan"), Some(0)) => Ok(Wanted::Any),
             (None | Some("NotOlderThan"), Some(revision)) => Ok(Wanted::NotOlderThan(revision)),
-            (Some("Exact"), Some(0)) => {
-                Err(ApiError::bad_request("resourceVersionMatch: Exact is forbidden for resourceVersion 0"))
-            }
-            (Some("Exact"), Some(revision)) => Ok(Wanted::Exact(revision)),
-            (Some("Exact" | "NotOlderThan"), None) => Err(ApiError::bad_request(
-                "resourceVersionMatch is forbidden unless resourceVersion is given",
+            (Some("Exact"), Some(0)) => Err(forbidden_option(
+                "resourceVersionMatch",
+                "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
             )),
-            (Some(other), _) => Err(ApiError::bad_request(format!(
-                "resourceVersionMatch: {other:?} is not supported; Exact and NotOlderThan are"
-            ))),
+            (Some("Exact"), Some(revision)) => Ok(Wanted::Exact(revision)),
+            (Some("Exact" | "NotOlderThan"), None) => Err(forbidden_option(
+                "resourceVersionMatch",
+                "resourceVersionMatch is forbidden unless resourceVersion is provided",
+            )),
+            (Some(other), _) => {
+                let values = ["Exact", "NotOlderThan", ""];
+                Err(unsupported("ListOptions", "resourceVersionMatch", &format!("{other:?}"), &values))
+            }
         }
     }
 }
@@ -143,18 +160,18 @@ mod tests {
 
     #[test]
     fn bad_options_are_refused() {
-        let refused = |text: &str, read: fn(&Query) -> Option<ApiError>| {
+        let refused = |text: &str, code: u16, read: fn(&Query) -> Option<ApiError>| {
             let error = read(&Query::parse(Some(text)).unwrap()).unwrap();
-            assert_eq!(error.code, 400, "{text}");
+            assert_eq!(error.code, code, "{text}");
         };
-        refused("limit=x", |q| q.number::<usize>("limit").err());
-        refused("limit=-1", |q| q.number::<usize>("limit").err());
-        refused("dryRun=Some", |q| q.dry_run().err());
-        refused("fieldValidation=strict", |q| q.field_validation().err());
-        refused("resourceVersion=abc", |q| q.wanted().err());
-        refused("resourceVersionMatch=Exact", |q| q.wanted().err());
-        refused("resourceVersion=5&resourceVersionMatch=Never", |q| q.wanted().err());
-        refused("resourceVersion=0&resourceVersionMatch=Exact", |q| q.wanted().err());
+        refused("limit=x", 400, |q| q.number::<usize>("limit").err());
+        refused("limit=-1", 400, |q| q.number::<usize>("limit").err());
+        refused("dryRun=Some", 422, |q| q.dry_run("CreateOptions").err());
+        refused("fieldValidation=strict", 422, |q| q.field_validation("CreateOptions").err());
+        refused("resourceVersion=abc", 400, |q| q.wanted().err());
+        refused("resourceVersionMatch=Exact", 422, |q| q.wanted().err());
+        refused("resourceVersion=5&resourceVersionMatch=Never", 422, |q| q.wanted().err());
+        refused("resourceVersion=0&resourceVersionMatch=Exact", 422, |q| q.wanted().err());
         assert!(Query::parse(Some(&"a=b&".repeat(100))).is_err());
     }
 }

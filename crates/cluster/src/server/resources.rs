@@ -8,13 +8,12 @@ use super::managers::{self, Ownership};
 use super::path::{Sub, Target};
 use super::query::Query;
 use super::update::Candidate;
-use super::{ApiServer, WriteOptions, apply, body, list, metadata, method_not_allowed, reply, rules, watch};
+use super::{ApiServer, WriteOptions, apply, body, list, metadata, reply, rules, watch};
 use crate::error::ApiError;
 use crate::kinds;
 use crate::patch::{self, PatchKind};
 use crate::registry::Access;
 use crate::reviews;
-use crate::schema;
 use crate::store::Object;
 use axum::extract::Request;
 use axum::response::Response;
@@ -29,6 +28,8 @@ struct Call<'a> {
     query: Query,
     form: Form,
     media_type: String,
+    /// What Kubernetes calls the options of this kind of write.
+    options_kind: &'static str,
     /// Who writes.
     manager: String,
     body: axum::body::Bytes,
@@ -43,7 +44,11 @@ pub(super) async fn answer(
     let (head, body) = request.into_parts();
     let query = Query::parse(head.uri.query())?;
     if target.sub == Some(Sub::Log) {
-        return if head.method == Method::GET { log(server, &target) } else { Err(method_not_allowed()) };
+        return if head.method == Method::GET {
+            log(server, &target)
+        } else {
+            Err(ApiError::method_not_allowed())
+        };
     }
     if target.id.resource().access == Access::Asked {
         return review(&target, &query, &head, body).await;
@@ -57,7 +62,7 @@ pub(super) async fn answer(
     };
     let manager = managers::manager(options_kind, &query, &head.headers)?;
     let media_type = body::media_type(&head.headers);
-    let call = Call { server, target, query, form, media_type, manager, body };
+    let call = Call { server, target, query, form, media_type, options_kind, manager, body };
     match (&call.target.sub, &call.target.name) {
         (None, None) => call.collection(&head.method),
         (None, Some(_)) => call.item(&head.method),
@@ -65,12 +70,12 @@ pub(super) async fn answer(
             Method::GET => call.get(),
             Method::PUT => call.put(),
             Method::PATCH => call.patch(),
-            _ => Err(method_not_allowed()),
+            _ => Err(ApiError::method_not_allowed()),
         },
         (Some(Sub::Binding), _) if head.method == Method::POST => call.bind(),
         (Some(Sub::Eviction), _) if head.method == Method::POST => call.evict(),
         (Some(Sub::Scale), _) => call.scale(&head.method),
-        (Some(Sub::Binding | Sub::Eviction | Sub::Log), _) => Err(method_not_allowed()),
+        (Some(Sub::Binding | Sub::Eviction | Sub::Log), _) => Err(ApiError::method_not_allowed()),
     }
 }
 
@@ -82,15 +87,11 @@ async fn review(
     body: axum::body::Body,
 ) -> Result<Response, ApiError> {
     if head.method != Method::POST || target.name.is_some() {
-        return Err(method_not_allowed());
+        return Err(ApiError::method_not_allowed());
     }
     let resource = target.id.resource();
     let mut object = body::decode(&body::media_type(&head.headers), &body::read(body).await?)?;
-    let warnings = body::admit(target, &mut object, query.field_validation()?)?;
-    let causes = schema::wrong_types(resource, target.version, &object);
-    if !causes.is_empty() {
-        return Err(ApiError::invalid(resource, "", causes));
-    }
+    let warnings = body::admit(target, &mut object, query.field_validation("CreateOptions")?)?;
     if resource.namespaced {
         check_namespace(target, &object)?;
         metadata::set(&mut object, "namespace", json!(target.namespace));
@@ -98,6 +99,11 @@ async fn review(
     let mut response = reply::json(201, &reviews::answer(resource, object)?);
     reply::warn(response.headers_mut(), &warnings);
     Ok(response)
+}
+
+/// What an object that cannot be read is called by the write that it came with.
+fn as_patch(error: ApiError) -> ApiError {
+    if error.reason == "BadRequest" { ApiError::invalid_patch(&error.message) } else { error }
 }
 
 fn log(server: &ApiServer, target: &Target) -> Result<Response, ApiError> {
@@ -117,7 +123,7 @@ impl Call<'_> {
             Method::GET => self.server.list(&self.target, &self.query, self.form),
             Method::POST => self.post(),
             Method::DELETE => self.delete_collection(),
-            _ => Err(method_not_allowed()),
+            _ => Err(ApiError::method_not_allowed()),
         }
     }
 
@@ -127,14 +133,14 @@ impl Call<'_> {
             Method::PUT => self.put(),
             Method::PATCH => self.patch(),
             Method::DELETE => self.delete(),
-            _ => Err(method_not_allowed()),
+            _ => Err(ApiError::method_not_allowed()),
         }
     }
 
     fn write_options(&self) -> Result<WriteOptions<'_>, ApiError> {
         Ok(WriteOptions {
-            dry_run: self.query.dry_run()?,
-            validation: self.query.field_validation()?,
+            dry_run: self.query.dry_run(self.options_kind)?,
+            validation: self.query.field_validation(self.options_kind)?,
             manager: &self.manager,
         })
     }
@@ -217,7 +223,7 @@ impl Call<'_> {
             let object = Arc::make_mut(&mut object);
             patch.apply(resource, version, object)?;
             let base = managers::take_supplied(object);
-            warnings = body::admit(&self.target, object, options.validation)?;
+            warnings = body::admit(&self.target, object, options.validation).map_err(as_patch)?;
             let value = kinds::to_hub(resource, version, object.take())?;
             Ok(Candidate { value, ownership: Ownership::Tracked { base } })
         })?;
@@ -248,7 +254,7 @@ impl Call<'_> {
             options.grace_seconds = options.grace_seconds.or(Some(seconds));
         }
         check_propagation(self.query.get("propagationPolicy").unwrap_or_default())?;
-        options.dry_run |= self.query.dry_run()?;
+        options.dry_run |= self.query.dry_run("DeleteOptions")?;
         Ok(options)
     }
 
@@ -270,7 +276,7 @@ impl Call<'_> {
     fn delete_collection(&self) -> Result<Response, ApiError> {
         let resource = self.target.id.resource();
         if resource.namespaced && self.target.namespace.is_empty() {
-            return Err(method_not_allowed());
+            return Err(ApiError::method_not_allowed());
         }
         let options = self.delete_options()?;
         let selection = Selection::from_query(resource, &self.query)?;
@@ -300,7 +306,7 @@ impl Call<'_> {
                 let patch = patch::Patch::decode(kind, &self.body)?;
                 self.server.patch_scale(&self.target, &patch, self.write_options()?)?
             }
-            _ => return Err(method_not_allowed()),
+            _ => return Err(ApiError::method_not_allowed()),
         };
         Ok(reply::json(200, &scale))
     }
@@ -315,7 +321,7 @@ impl Call<'_> {
     fn evict(&self) -> Result<Response, ApiError> {
         let eviction = body::decode(&self.media_type, &self.body)?;
         expect_kind(&eviction, "policy/v1", "Eviction")?;
-        self.server.evict(&self.target, &eviction, self.query.dry_run()?)?;
+        self.server.evict(&self.target, &eviction, self.query.dry_run(self.options_kind)?)?;
         Ok(reply::json(201, &plain_success(201)))
     }
 }

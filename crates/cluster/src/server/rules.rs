@@ -1,6 +1,7 @@
 //! Rules of particular kinds that the life of an object depends on: who waits for whom when it is deleted,
 //! whether it counts generations. Everything else about kinds lives in `kinds`.
 
+use super::metadata;
 use crate::registry::{Resource, ResourceId};
 use serde_json::Value;
 
@@ -36,19 +37,37 @@ pub(super) fn is_immortal(resource: &Resource, name: &str) -> bool {
     is_namespace(resource) && IMMORTAL_NAMESPACES.contains(&name)
 }
 
-/// Kinds that count changes of their spec. The others have no generation in Kubernetes either: a lease, for
-/// one, would count its renewals.
+/// Kinds of groups of pods and of what they come from.
+const WORKLOAD_KINDS: [&str; 3] = ["Workload", "PodGroup", "CompositePodGroup"];
+
+/// Kinds with a generation. The others have none in Kubernetes either: a lease, for one, would count its renewals.
 pub(super) fn has_generation(resource: &Resource) -> bool {
-    let without = ["Namespace", "Node", "Event", "Lease"];
-    !(matches!(resource.group, "" | "coordination.k8s.io" | "events.k8s.io")
-        && without.contains(&resource.kind))
+    match resource.group {
+        "" | "coordination.k8s.io" | "events.k8s.io" => {
+            !["Namespace", "Node", "Event", "Lease"].contains(&resource.kind)
+        }
+        "scheduling.k8s.io" => !WORKLOAD_KINDS.contains(&resource.kind),
+        _ => true,
+    }
+}
+
+/// Kinds whose generation counts changes of the spec. That of a priority class, which has no spec, stays as it is.
+pub(super) fn counts_generations(resource: &Resource) -> bool {
+    has_generation(resource) && !is(resource, "scheduling.k8s.io", "PriorityClass")
+}
+
+/// Kinds whose metadata can be written through `/status`, by habit: kubelets do.
+pub(super) fn status_takes_metadata(resource: &Resource) -> bool {
+    is_pod(resource) || is(resource, "", "Node")
 }
 
 /// Kinds that a PUT without `resourceVersion` may replace.
 pub(super) fn allows_unconditional_update(resource: &Resource) -> bool {
-    let without = ["Workload", "PodGroup", "CompositePodGroup", "Lease"];
-    !(matches!(resource.group, "scheduling.k8s.io" | "coordination.k8s.io")
-        && without.contains(&resource.kind))
+    match resource.group {
+        "scheduling.k8s.io" => !WORKLOAD_KINDS.contains(&resource.kind),
+        "coordination.k8s.io" => resource.kind != "Lease",
+        _ => true,
+    }
 }
 
 /// Kinds that a PUT creates if they do not exist.
@@ -79,6 +98,14 @@ pub(super) fn grace_seconds(resource: &Resource, object: &Value, asked: Option<i
 /// janitor finds it empty.
 pub(super) fn removed_by_janitor(resource: &Resource) -> bool {
     is_namespace(resource)
+}
+
+/// True if an object is marked as deleted and nothing holds it any longer.
+pub(super) fn is_released(resource: &Resource, object: &Value) -> bool {
+    metadata::is_terminating(object)
+        && metadata::finalizers(object).next().is_none()
+        && metadata::grace_seconds(object) == 0
+        && !removed_by_janitor(resource)
 }
 
 /// True if the answer to a completed deletion is the object rather than a `Status`.

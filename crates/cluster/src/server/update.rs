@@ -75,10 +75,7 @@ impl ApiServer {
         if options.dry_run {
             return Ok(Arc::new(Object::detached(id, key, expected, new)));
         }
-        let released = metadata::is_terminating(&new.value)
-            && metadata::finalizers(&new.value).next().is_none()
-            && metadata::grace_seconds(&new.value) == 0
-            && !rules::removed_by_janitor(id.resource());
+        let released = rules::is_released(id.resource(), &new.value);
         let change = if released {
             Change::Remove { expected, last: new }
         } else {
@@ -101,9 +98,15 @@ fn next_object(target: &Target, stored: &Object, mut candidate: Value) -> Result
             field: "metadata.resourceVersion".to_owned(),
             message: "Invalid value: 0: must be specified for an update".to_owned(),
         };
-        return Err(ApiError::invalid(resource, &stored.key().name, vec![cause]));
+        let mut error = ApiError::invalid(resource, &stored.key().name, vec![cause]);
+        if let Some(details) = &mut error.details {
+            details.kind = resource.plural.to_owned();
+        }
+        error.message = error.message.replacen(resource.kind, resource.plural, 1);
+        return Err(error);
     }
     keep_system_fields(old, &mut candidate);
+    metadata::drop_empty(&mut candidate);
     if resource.status != StatusRule::None {
         keep(old, &mut candidate, "status");
     }
@@ -113,18 +116,28 @@ fn next_object(target: &Target, stored: &Object, mut candidate: Value) -> Result
     if !causes.is_empty() {
         return Err(invalid(target, &stored.key().name, causes));
     }
-    if rules::has_generation(resource) && spec_differs(old, &candidate) {
+    if rules::counts_generations(resource) && spec_differs(old, &candidate) {
         metadata::set(&mut candidate, "generation", json!(metadata::generation(old) + 1));
     }
     Ok(candidate)
 }
 
-/// The stored object after a write of `candidate` through `/status`: only the status is taken.
+/// The stored object after a write of `candidate` through `/status`: only the status is taken, and of some kinds
+/// the metadata that everybody may write.
 fn next_status(target: &Target, stored: &Object, mut candidate: Value) -> Result<Value, ApiError> {
     let resource = target.id.resource();
     check_identity(target, stored, &candidate)?;
     let status = candidate.as_object_mut().and_then(|map| map.remove("status"));
     let mut new = Value::clone(&stored.value());
+    if rules::status_takes_metadata(resource) {
+        for field in ["labels", "annotations"] {
+            match metadata::of(&candidate).and_then(|metadata| metadata.get(field)) {
+                Some(value) => metadata::set(&mut new, field, value.clone()),
+                None => metadata::remove(&mut new, field),
+            }
+        }
+        metadata::drop_empty(&mut new);
+    }
     if let Some(map) = new.as_object_mut() {
         match status {
             Some(status) => map.insert("status".to_owned(), status),
@@ -199,15 +212,6 @@ fn keep_system_fields(old: &Value, new: &mut Value) {
             Some(value) => new.insert(field.to_owned(), value.clone()),
             None => new.remove(field),
         };
-    }
-    // A field that is spelled out as empty is not a change.
-    for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
-        let empty = new.get(field).is_some_and(|v| {
-            v.as_object().is_some_and(serde_json::Map::is_empty) || v.as_array().is_some_and(Vec::is_empty)
-        });
-        if empty && !old.contains_key(field) {
-            new.remove(field);
-        }
     }
 }
 

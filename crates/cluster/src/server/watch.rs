@@ -3,7 +3,7 @@
 use super::accept::Form;
 use super::list::{Selection, expired};
 use super::path::Target;
-use super::query::{Query, Wanted};
+use super::query::{Query, Wanted, forbidden_option};
 use super::{ApiServer, reply};
 use crate::error::ApiError;
 use crate::registry::api_version;
@@ -122,17 +122,20 @@ fn start(server: &ApiServer, query: &Query, bookmarks: bool) -> Result<Start, Ap
     let not_older = query.get("resourceVersionMatch") == Some("NotOlderThan");
     match initial {
         Some(_) if !not_older => {
-            return Err(ApiError::bad_request(
-                "sendInitialEvents requires resourceVersionMatch=NotOlderThan",
+            return Err(forbidden_option(
+                "resourceVersionMatch",
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
             ));
         }
         None if query.get("resourceVersionMatch").is_some() => {
-            return Err(ApiError::bad_request(
-                "resourceVersionMatch is forbidden for watch without sendInitialEvents",
+            return Err(forbidden_option(
+                "resourceVersionMatch",
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
             ));
         }
         Some(true) if !bookmarks => {
-            return Err(ApiError::bad_request("sendInitialEvents requires allowWatchBookmarks=true"));
+            let why = "sendInitialEvents requires allowWatchBookmarks";
+            return Err(forbidden_option("allowWatchBookmarks", why));
         }
         _ => {}
     }

@@ -62,6 +62,8 @@ async fn watchers_of_kube_see_everything_either_way() {
         cluster.create_pod(pod("new")).await;
         assert!(matches!(events.try_next().await.unwrap(), Some(Event::Apply(_))));
         cluster.delete(&format!("{}/new", crate::harness::PODS), json!(null)).await.expect(200);
+        // A pod says that it goes before it is gone.
+        assert!(matches!(events.try_next().await.unwrap(), Some(Event::Apply(_))));
         assert!(matches!(events.try_next().await.unwrap(), Some(Event::Delete(_))));
     }
 }

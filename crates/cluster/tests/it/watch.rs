@@ -32,6 +32,7 @@ async fn a_watch_from_a_version_sees_all_that_comes_after_it() {
     let changed = cluster.patch(&path, "merge", patch).await.expect(200);
     assert_eq!(events.next().await.unwrap(), json!({"type": "MODIFIED", "object": changed}));
     let deleted = cluster.delete(&path, Value::Null).await.expect(200);
+    assert_eq!(events.next_brief().await, brief("MODIFIED", "missed"));
     let event = events.next().await.unwrap();
     assert_eq!(event, json!({"type": "DELETED", "object": deleted}));
     // The revision of the deletion, not that of the last write before it.
@@ -73,9 +74,10 @@ async fn a_streaming_list_ends_with_a_bookmark() {
         "watch=true&sendInitialEvents=true",
         "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
         "watch=true&resourceVersionMatch=NotOlderThan",
-        "watch=true&resourceVersion=x",
-        "watch=true&timeoutSeconds=x",
     ] {
+        cluster.get(&format!("{PODS}?{wrong}")).await.refusal(422, "Invalid");
+    }
+    for wrong in ["watch=true&resourceVersion=x", "watch=true&timeoutSeconds=x"] {
         cluster.get(&format!("{PODS}?{wrong}")).await.refusal(400, "BadRequest");
     }
 }
