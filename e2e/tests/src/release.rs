@@ -3,6 +3,7 @@
 use anyhow::bail;
 use std::fmt;
 use std::str::FromStr;
+use tutti_cluster::registry;
 
 /// A minor release. Which patch release it is, the module file in `e2e/controlplane` says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +36,15 @@ impl Release {
         };
         let on: Vec<String> = gates.iter().map(|gate| format!("{gate}=true")).collect();
         on.join(",")
+    }
+
+    /// The embedded cluster that must behave alike: what people get who do not choose is the newest release with the
+    /// versions of all others beside it.
+    pub(crate) fn embedded(self) -> registry::Release {
+        match self {
+            Self::V1_36 => registry::Release::V1_36,
+            Self::V1_37 => registry::Release::All,
+        }
     }
 
     /// API versions that are not served unless asked for.

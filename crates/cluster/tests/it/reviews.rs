@@ -32,7 +32,7 @@ async fn malformed_reviews_are_named() {
     assert!(cluster.post(ACCESS, none).await.refusal(422, "Invalid").contains("exactly one of"));
     let wrong = json!({"kind": kind, "spec": {"resourceAttributes": {"verb": 3}}});
     assert!(
-        cluster.post(ACCESS, wrong).await.refusal(422, "Invalid").contains("spec.resourceAttributes.verb")
+        cluster.post(ACCESS, wrong).await.refusal(400, "BadRequest").contains("spec.resourceAttributes.verb")
     );
     let strict = format!("{ACCESS}?fieldValidation=Strict");
     let unknown = json!({"kind": kind, "spec": {"resourceAtributes": {}}});

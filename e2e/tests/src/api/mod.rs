@@ -101,8 +101,12 @@ impl Comparison {
     /// Sends the scripts that are about a release to its server and to an embedded one.
     async fn compare(&mut self, release: Release, real: Client, scripts: &[Script]) -> anyhow::Result<()> {
         let start = Instant::now();
-        let options =
-            ClusterOptions { port: Port::Exactly(0), simulate_nodes: false, ..ClusterOptions::default() };
+        let options = ClusterOptions {
+            port: Port::Exactly(0),
+            release: release.embedded(),
+            simulate_nodes: false,
+            ..ClusterOptions::default()
+        };
         let cluster = Cluster::start(options).await?;
         let mut count = Count::default();
         for script in scripts.iter().filter(|script| script.only.is_none_or(|only| only == release)) {
