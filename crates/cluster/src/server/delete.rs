@@ -1,6 +1,7 @@
 //! Removing objects, at once or in steps: grace, finalizers, preconditions.
 
 use super::path::Target;
+use super::propagation::{self, Propagation};
 use super::update::MODIFIED;
 use super::{ApiServer, metadata, rules};
 use crate::error::{ApiError, Cause, CauseReason};
@@ -21,6 +22,7 @@ pub(super) struct DeleteOptions {
     pub(super) grace_seconds: Option<i64>,
     pub(super) uid: Option<String>,
     pub(super) resource_version: Option<String>,
+    pub(super) propagation: Option<Propagation>,
     pub(super) dry_run: bool,
 }
 
@@ -41,7 +43,7 @@ impl DeleteOptions {
         match body.get("propagationPolicy").unwrap_or(&Value::Null) {
             Value::Null => {}
             Value::String(policy) => {
-                check_propagation(policy)?;
+                options.propagation = Propagation::parse(policy)?;
                 if body.get("orphanDependents").is_some_and(|v| !v.is_null()) {
                     let why = "orphanDependents and deletionPropagation cannot be both set";
                     let message = format!("Invalid value: {policy:?}: {why}");
@@ -50,6 +52,13 @@ impl DeleteOptions {
                 }
             }
             _ => return wrong("propagationPolicy", "a string"),
+        }
+        // How old clients ask for the same.
+        match body.get("orphanDependents").unwrap_or(&Value::Null) {
+            Value::Null => {}
+            Value::Bool(true) => options.propagation = Some(Propagation::Orphan),
+            Value::Bool(false) => options.propagation = Some(Propagation::Background),
+            _ => return wrong("orphanDependents", "true or false"),
         }
         for (field, slot) in [("uid", &mut options.uid), ("resourceVersion", &mut options.resource_version)] {
             match body.get("preconditions").and_then(|p| p.get(field)).unwrap_or(&Value::Null) {
@@ -64,24 +73,6 @@ impl DeleteOptions {
             _ => return wrong("dryRun", "a list that holds nothing but All"),
         }
         Ok(options)
-    }
-}
-
-/// Owners are collected in the background whatever is asked: foreground deletion is served as background, and
-/// leaving orphans is not served yet.
-pub(super) fn check_propagation(policy: &str) -> Result<(), ApiError> {
-    match policy {
-        "" | "Background" | "Foreground" => Ok(()),
-        "Orphan" => {
-            Err(ApiError::bad_request("propagationPolicy Orphan is not served by the embedded cluster yet"))
-        }
-        other => {
-            let message = format!(
-                "Unsupported value: {other:?}: supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""
-            );
-            let cause = Cause::new(CauseReason::NotSupported, "propagationPolicy", message);
-            Err(ApiError::invalid_options("DeleteOptions", vec![cause]))
-        }
     }
 }
 
@@ -118,7 +109,7 @@ impl ApiServer {
             if !marked_here {
                 check_preconditions(&stored, options)?;
             }
-            let step = self.deletion_step(&stored, options.grace_seconds);
+            let step = self.deletion_step(&stored, options);
             match self.take_step(&stored, step, options.dry_run) {
                 Ok(Deleted::Pending(object)) if rules::is_released(resource, &object.value()) => {
                     if options.dry_run {
@@ -154,16 +145,22 @@ impl ApiServer {
         }
     }
 
-    fn deletion_step(&self, stored: &Object, asked: Option<i64>) -> Step {
+    fn deletion_step(&self, stored: &Object, options: &DeleteOptions) -> Step {
         let resource = stored.id().resource();
         let object = &stored.value();
-        let held = metadata::finalizers(object).next().is_some() || rules::removed_by_janitor(resource);
+        let asked = options.grace_seconds;
+        let finalizers = propagation::finalizers(resource, object, options.propagation);
+        let held = !finalizers.is_empty() || rules::removed_by_janitor(resource);
         let grace = rules::grace_seconds(resource, object, asked);
         let now = self.store.environment().now();
+        let with_finalizers = |mut object: Value| {
+            propagation::set_finalizers(&mut object, &finalizers);
+            Step::Mark(object)
+        };
         if !metadata::is_terminating(object) {
             // Whoever watches a pod learns that it goes before it is gone.
             let at_once = grace == 0 && !held && !rules::is_pod(resource);
-            return if at_once { Step::Remove } else { Step::Mark(marked(stored, now, grace)) };
+            return if at_once { Step::Remove } else { with_finalizers(marked(stored, now, grace)) };
         }
         // A repeated deletion may shorten the wait but never prolong it. Without a number of its own it does
         // not even shorten it, except where grace no longer applies.
@@ -171,7 +168,12 @@ impl ApiServer {
         if grace == 0 && !held && (current == 0 || !runs(stored)) {
             return Step::Remove;
         }
-        if grace < current && asked.is_some() { Step::Mark(shortened(stored, grace)) } else { Step::Wait }
+        if grace < current && asked.is_some() {
+            return with_finalizers(shortened(stored, grace));
+        }
+        // A later deletion may have another opinion about dependents.
+        let same = metadata::finalizers(object).eq(finalizers.iter().map(String::as_str));
+        if same { Step::Wait } else { with_finalizers(Value::clone(object)) }
     }
 }
 

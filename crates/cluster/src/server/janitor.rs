@@ -4,9 +4,9 @@
 //! [`Janitor::step`] does what is due now and touches no clock of its own, so a simulator can call it; in a
 //! live cluster [`run_janitor`] calls it whenever something was written.
 
-use super::delete::DeleteOptions;
+use super::collector::{Collector, delete};
 use super::expiry::Expiry;
-use super::path::Target;
+use super::propagation::Propagation;
 use super::{ApiServer, metadata, rules};
 use crate::registry::ResourceId;
 use crate::store::{Change, Commit, Content, Event, EventKind, Guard, Key, Object, Range};
@@ -34,17 +34,13 @@ const STEPS_MAX: usize = 256;
 /// Shortest time between two steps. A burst of writes is looked at once.
 const STEP_INTERVAL: Duration = Duration::from_millis(20);
 
-type Place = (ResourceId, Key);
-
-/// State of the collector: what depends on what.
+/// What the janitor knows.
 #[derive(Debug, Default)]
 pub struct Janitor {
     /// How far the events of each resource have been seen; nothing for one that must be listed first.
     seen: BTreeMap<ResourceId, u64>,
-    /// Dependents by the uid of an owner.
-    dependents: BTreeMap<String, BTreeSet<Place>>,
-    /// Objects whose owners have to be looked at.
-    suspects: BTreeSet<Place>,
+    collector: Collector,
+    /// Namespaces that are being deleted.
     terminating: BTreeSet<Key>,
     expiry: Expiry,
 }
@@ -78,14 +74,7 @@ impl Janitor {
         for id in server.catalog.ids() {
             more |= self.catch_up(server, id, now);
         }
-        for (id, key) in std::mem::take(&mut self.suspects) {
-            if let Some(object) = server.store.get(id, &key)
-                && is_orphan(server, &object)
-            {
-                delete(server, &object);
-                more = true;
-            }
-        }
+        more |= self.collector.step(server);
         for key in self.terminating.clone() {
             more |= self.sweep_namespace(server, &key);
         }
@@ -96,7 +85,7 @@ impl Janitor {
     fn drop_expired(&mut self, server: &ApiServer, now: Timestamp) -> bool {
         for _ in 0..EXPIRED_MAX {
             match self.expiry.next_expired(&server.store, now) {
-                Some(object) => delete(server, &object),
+                Some(object) => delete(server, &object, None),
                 None => return false,
             }
         }
@@ -124,40 +113,22 @@ impl Janitor {
 
     fn note(&mut self, event: &Event, now: Timestamp) {
         let object = &event.object;
-        let place = || (object.id(), object.key().clone());
-        if let Some(previous) = &event.previous {
-            for uid in owner_uids(&previous.value()) {
-                if let Some(places) = self.dependents.get_mut(uid) {
-                    places.remove(&place());
-                    if places.is_empty() {
-                        self.dependents.remove(uid);
-                    }
-                }
-            }
-        }
-        if event.kind == EventKind::Deleted {
-            self.terminating
-                .retain(|key| !(rules::is_namespace(object.id().resource()) && key == object.key()));
-            if let Some(places) = self.dependents.get(metadata::text(&object.value(), "uid")) {
-                self.suspects.extend(places.iter().cloned());
-            }
-        } else {
-            self.observe(object, now);
+        self.collector.note(event);
+        if event.kind != EventKind::Deleted {
+            self.observe_rest(object, now);
+        } else if rules::is_namespace(object.id().resource()) {
+            self.terminating.remove(object.key());
         }
     }
 
     fn observe(&mut self, object: &Object, now: Timestamp) {
+        self.collector.observe(object);
+        self.observe_rest(object, now);
+    }
+
+    /// What does not concern owners.
+    fn observe_rest(&mut self, object: &Object, now: Timestamp) {
         self.expiry.observe(object, now);
-        let place = (object.id(), object.key().clone());
-        let mut owned = false;
-        for uid in owner_uids(&object.value()) {
-            self.dependents.entry(uid.to_owned()).or_default().insert(place.clone());
-            owned = true;
-        }
-        if owned && !metadata::is_terminating(&object.value()) {
-            // It may have been created after its owners went.
-            self.suspects.insert(place);
-        }
         if rules::is_namespace(object.id().resource()) && metadata::is_terminating(&object.value()) {
             self.terminating.insert(object.key().clone());
         }
@@ -181,7 +152,7 @@ impl Janitor {
             let going = |object: &&Arc<Object>| !metadata::is_terminating(&object.value());
             let mut due = page.objects.iter().filter(going);
             for object in due.by_ref().take(SWEEP_MAX) {
-                delete(server, object);
+                delete(server, object, Some(Propagation::Background));
             }
             more |= due.next().is_some();
         }
@@ -195,56 +166,4 @@ impl Janitor {
         }
         more
     }
-}
-
-fn delete(server: &ApiServer, object: &Object) {
-    let id = object.id();
-    let target = Target {
-        id,
-        version: id.resource().hub,
-        namespace: object.key().namespace.to_string(),
-        name: Some(object.key().name.to_string()),
-        sub: None,
-    };
-    let uid = Some(metadata::text(&object.value(), "uid").to_owned());
-    if let Err(error) = server.delete(&target, &DeleteOptions { uid, ..DeleteOptions::default() }) {
-        // Gone or replaced by another: nothing is left to do. Anything else shows up again with its next event.
-        tracing::debug!(%error, resource = id.resource().plural, name = %object.key().name, "not collected");
-    }
-}
-
-fn owners(object: &Value) -> impl Iterator<Item = &Value> {
-    let list = metadata::of(object).and_then(|m| m.get("ownerReferences")).and_then(Value::as_array);
-    list.into_iter().flatten()
-}
-
-fn owner_uids(object: &Value) -> impl Iterator<Item = &str> {
-    owners(object).filter_map(|owner| owner.get("uid")?.as_str())
-}
-
-/// True if an object has owners and none of them exists.
-fn is_orphan(server: &ApiServer, object: &Object) -> bool {
-    if metadata::is_terminating(&object.value()) {
-        return false;
-    }
-    let mut owned = false;
-    for owner in owners(&object.value()) {
-        owned = true;
-        if owner_exists(server, object, owner) {
-            return false;
-        }
-    }
-    owned
-}
-
-fn owner_exists(server: &ApiServer, object: &Object, owner: &Value) -> bool {
-    let text = |field| owner.get(field).and_then(Value::as_str).unwrap_or_default();
-    let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
-    // Nobody can say that an owner of a kind that is not served is gone.
-    let Some(id) = server.catalog.of_kind(group, text("kind")) else {
-        return true;
-    };
-    let namespace = if id.resource().namespaced { &*object.key().namespace } else { "" };
-    let found = server.store.get(id, &Key::new(namespace, text("name")));
-    found.is_some_and(|found| metadata::text(&found.value(), "uid") == text("uid"))
 }

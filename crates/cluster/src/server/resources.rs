@@ -2,10 +2,11 @@
 
 use super::accept::{self, Form};
 use super::create::check_namespace;
-use super::delete::{DeleteOptions, Deleted, check_propagation};
+use super::delete::{DeleteOptions, Deleted};
 use super::list::Selection;
 use super::managers::{self, Ownership};
 use super::path::{Sub, Target};
+use super::propagation::Propagation;
 use super::query::Query;
 use super::update::Candidate;
 use super::{ApiServer, WriteOptions, apply, body, list, metadata, reply, rules, watch};
@@ -253,7 +254,8 @@ impl Call<'_> {
         if let Some(seconds) = self.query.number("gracePeriodSeconds")? {
             options.grace_seconds = options.grace_seconds.or(Some(seconds));
         }
-        check_propagation(self.query.get("propagationPolicy").unwrap_or_default())?;
+        let policy = Propagation::parse(self.query.get("propagationPolicy").unwrap_or_default())?;
+        options.propagation = options.propagation.or(policy);
         options.dry_run |= self.query.dry_run("DeleteOptions")?;
         Ok(options)
     }

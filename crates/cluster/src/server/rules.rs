@@ -94,6 +94,11 @@ pub(super) fn grace_seconds(resource: &Resource, object: &Value, asked: Option<i
     }
 }
 
+/// Kinds whose dependents stay unless the deletion says otherwise. It is older than owner references.
+pub(super) fn orphans_by_default(resource: &Resource) -> bool {
+    is(resource, "batch", "Job") || is(resource, "", "ReplicationController")
+}
+
 /// True if something other than finalizers and grace keeps a terminating object: a namespace goes when the
 /// janitor finds it empty.
 pub(super) fn removed_by_janitor(resource: &Resource) -> bool {

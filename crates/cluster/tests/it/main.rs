@@ -14,6 +14,7 @@ mod harness;
 mod hostile;
 mod kinds;
 mod managed;
+mod owners;
 mod priority;
 mod releases;
 mod reviews;
