@@ -1,6 +1,7 @@
 //! Request bodies: reading, decoding, and the checks that every object passes before anything looks at it.
 
 use super::path::Target;
+use super::protobuf;
 use super::query::FieldValidation;
 use crate::error::{ApiError, Cause};
 use crate::registry::api_version;
@@ -47,16 +48,11 @@ pub(super) fn decode(media_type: &str, body: &[u8]) -> Result<Value, ApiError> {
     let value = match media_type {
         "" | "*/*" | "application/json" => decode_json(body)?,
         "application/yaml" | "application/x-yaml" | "text/yaml" | APPLIED => decode_yaml(body)?,
-        "application/vnd.kubernetes.protobuf" => {
-            return Err(unsupported(
-                "the body of the request is protobuf, which this server does not read; send JSON or YAML. \
-                 With kubectl, write the object to a file and use `kubectl create -f FILE`",
-            ));
-        }
+        protobuf::MEDIA_TYPE => protobuf::decode(body)?,
         other => {
             return Err(unsupported(&format!(
-                "the body of the request is of type {other:?}; application/json and application/yaml are \
-                 supported"
+                "the body of the request is of type {other:?}; application/json, application/yaml and \
+                 application/vnd.kubernetes.protobuf are supported"
             )));
         }
     };
@@ -248,7 +244,7 @@ mod tests {
             ("application/json", "[]", 400),
             ("application/json", "", 400),
             ("application/yaml", "a: [", 400),
-            ("application/vnd.kubernetes.protobuf", "k8s", 415),
+            ("application/vnd.kubernetes.protobuf", "k8s", 400),
             ("text/plain", "x", 415),
         ] {
             assert_eq!(decode(media_type, body.as_bytes()).unwrap_err().code, code, "{media_type} {body:?}");

@@ -22,6 +22,7 @@ mod metadata;
 mod path;
 mod pods;
 mod propagation;
+mod protobuf;
 mod query;
 mod reply;
 mod resources;

@@ -28,6 +28,7 @@ async fn what_cannot_be_read_is_refused_with_the_reason() {
         ("application/json", "[1]", 400, "must be an object"),
         ("application/yaml", "a: [", 400, "not valid YAML"),
         ("application/vnd.kubernetes.protobuf", "k8s\0", 415, "kubectl create -f"),
+        ("application/vnd.kubernetes.protobuf", "{}", 400, "not valid protobuf"),
         ("text/plain", "x", 415, "text/plain"),
         ("application/json", "{\"kind\": \"Node\"}", 400, "(Node) does not match"),
         ("application/json", "{\"apiVersion\": \"v2\"}", 400, "(v2) does not match"),
