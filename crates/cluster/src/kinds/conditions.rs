@@ -4,7 +4,7 @@ use super::field::Field;
 use super::names::{condition_reason, qualified_name};
 use crate::error::Cause;
 
-const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
+const STATUSES: [&str; 3] = ["False", "True", "Unknown"];
 /// Longest message of a condition.
 const MESSAGE_MAX: usize = 32768;
 
@@ -12,11 +12,11 @@ const MESSAGE_MAX: usize = 32768;
 pub(super) fn validate(conditions: &Field<'_, '_>, out: &mut Vec<Cause>) {
     validate_plain(conditions, out);
     for condition in conditions.items() {
-        condition.get("reason").check_required_text(condition_reason, out);
         let since = condition.get("lastTransitionTime");
         if !since.is_set() {
             out.push(since.required(""));
         }
+        condition.get("reason").check_required_text(condition_reason, out);
         condition.get("observedGeneration").check_range(0, i64::MAX, out);
         let message = condition.get("message");
         if message.text().len() > MESSAGE_MAX {
@@ -27,7 +27,7 @@ pub(super) fn validate(conditions: &Field<'_, '_>, out: &mut Vec<Cause>) {
 
 /// What is wrong with conditions of Pods and Nodes, of which only type and status are required.
 pub(super) fn validate_plain(conditions: &Field<'_, '_>, out: &mut Vec<Cause>) {
-    conditions.check_unique("type", out);
+    conditions.check_unique_keys("type", out);
     for condition in conditions.items() {
         condition.get("type").check_required_text(qualified_name, out);
         let status = condition.get("status");

@@ -43,7 +43,8 @@ pub(super) fn validate(spec: &Field<'_, '_>, out: &mut Vec<Cause>) {
                 let number = port.get("hostPort");
                 let key = (number.int(), port.get("hostIP").text(), port.get("protocol").text());
                 if list == "containers" && number.int().is_some_and(|n| n != 0) && !host_ports.insert(key) {
-                    out.push(number.duplicate());
+                    let shown = format!("\"{}/{}/{}\"", key.2, key.1, key.0.unwrap_or_default());
+                    out.push(number.duplicate_value(&shown));
                 }
             }
         }
@@ -73,7 +74,7 @@ fn check_container(container: &Field<'_, '_>, volumes: &BTreeSet<&str>, out: &mu
         if name.text().is_empty() {
             out.push(name.required(""));
         } else if !volumes.contains(name.text()) {
-            out.push(name.invalid("the pod has no volume of this name"));
+            out.push(name.not_found());
         }
         if path.text().is_empty() {
             out.push(path.required(""));
@@ -84,18 +85,24 @@ fn check_container(container: &Field<'_, '_>, volumes: &BTreeSet<&str>, out: &mu
 fn check_port(port: &Field<'_, '_>, host_network: bool, out: &mut Vec<Cause>) {
     let (inner, outer) = (port.get("containerPort"), port.get("hostPort"));
     if inner.is_set() {
-        inner.check_range(1, PORT_MAX, out);
+        check_port_number(&inner, out);
     } else {
         out.push(inner.required(""));
     }
     // 0 is how Go's types spell "no host port".
     if outer.int() != Some(0) {
-        outer.check_range(1, PORT_MAX, out);
+        check_port_number(&outer, out);
         if host_network && outer.is_set() && outer.int() != inner.int() {
             out.push(inner.invalid("must match `hostPort` when `hostNetwork` is true"));
         }
     }
     port.get("protocol").check_enum(&PROTOCOLS, out);
+}
+
+fn check_port_number(port: &Field<'_, '_>, out: &mut Vec<Cause>) {
+    if port.int().is_some_and(|number| !(1..=PORT_MAX).contains(&number)) {
+        out.push(port.invalid(&format!("must be between 1 and {PORT_MAX}, inclusive")));
+    }
 }
 
 /// What is wrong with requests and limits.
@@ -115,11 +122,12 @@ pub(super) fn check_resources(resources: &Field<'_, '_>, out: &mut Vec<Cause>) {
         let exact = is_extended(name) || name.starts_with("hugepages-");
         match (request.value().and_then(quantity::of), limit.and_then(quantity::of)) {
             (Some(asked), Some(most)) if exact && asked != most => {
-                out.push(request.invalid(&format!("must be equal to {name} limit of {}", shown(limit))));
+                let detail = format!("must be equal to {name} limit of {}", shown(limit));
+                out.push(requests.invalid_value(&shown_json(&request), &detail));
             }
             (Some(asked), Some(most)) if asked > most => {
                 let detail = format!("must be less than or equal to {name} limit of {}", shown(limit));
-                out.push(request.invalid(&detail));
+                out.push(requests.invalid_value(&shown_json(&request), &detail));
             }
             (Some(_), None) if exact && limit.is_none() => {
                 out.push(limits.required(&format!("{name} cannot be overcommitted, so a limit must be set")));
@@ -127,6 +135,10 @@ pub(super) fn check_resources(resources: &Field<'_, '_>, out: &mut Vec<Cause>) {
             _ => {}
         }
     }
+}
+
+fn shown_json(field: &Field<'_, '_>) -> String {
+    field.value().map_or_else(String::new, ToString::to_string)
 }
 
 fn shown(value: Option<&serde_json::Value>) -> String {

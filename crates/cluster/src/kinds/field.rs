@@ -142,6 +142,17 @@ impl<'p, 'v> Field<'p, 'v> {
         self.cause(CauseReason::Duplicate, format!("Duplicate value: {shown}"))
     }
 
+    /// The value names something that is not there.
+    pub(crate) fn not_found(&self) -> Cause {
+        let shown = self.value.map_or_else(|| "\"\"".to_owned(), ToString::to_string);
+        self.cause(CauseReason::NotFound, format!("Not found: {shown}"))
+    }
+
+    /// Another entry has the same value of what is not one field only.
+    pub(crate) fn duplicate_value(&self, shown: &str) -> Cause {
+        self.cause(CauseReason::Duplicate, format!("Duplicate value: {shown}"))
+    }
+
     /// The value is none of these.
     pub(crate) fn not_supported(&self, supported: &[&str]) -> Cause {
         let shown = self.value.map_or_else(|| "\"\"".to_owned(), ToString::to_string);
@@ -154,7 +165,11 @@ impl<'p, 'v> Field<'p, 'v> {
 
     /// The list is too long.
     pub(crate) fn too_many(&self, most: usize) -> Cause {
-        self.cause(CauseReason::TooMany, format!("Too many: {}: must have at most {most} items", self.len()))
+        let items = if most == 1 { "item" } else { "items" };
+        self.cause(
+            CauseReason::TooMany,
+            format!("Too many: {}: must have at most {most} {items}", self.len()),
+        )
     }
 
     /// The value is too long.
@@ -214,6 +229,38 @@ impl<'p, 'v> Field<'p, 'v> {
             {
                 out.push(field.duplicate());
             }
+        }
+    }
+
+    /// As [`Field::check_unique`], for lists whose entries are known by their keys: the entry is at fault, not the key.
+    pub(crate) fn check_unique_entries(&self, key: &'static str, out: &mut Vec<Cause>) {
+        let mut seen = std::collections::BTreeSet::new();
+        for item in self.items() {
+            if let Some(text) = item.get(key).str()
+                && !seen.insert(text)
+            {
+                out.push(item.duplicate());
+            }
+        }
+    }
+
+    /// As [`Field::check_unique_entries`], and only the key is shown.
+    pub(crate) fn check_unique_keys(&self, key: &'static str, out: &mut Vec<Cause>) {
+        let mut seen = std::collections::BTreeSet::new();
+        for item in self.items() {
+            if let Some(text) = item.get(key).str()
+                && !seen.insert(text)
+            {
+                out.push(item.duplicate_value(&format!("{text:?}")));
+            }
+        }
+    }
+
+    /// Reports a change of this field between two objects. Kinds that are validated by their declarations do not show
+    /// what the change was.
+    pub(crate) fn check_frozen(&self, old: &Field<'_, '_>, out: &mut Vec<Cause>) {
+        if !same(self.value, old.value) {
+            out.push(self.invalid_value("null", "field is immutable"));
         }
     }
 

@@ -1,7 +1,7 @@
 //! Rules for PodGroup, and for the parts it shares with the templates of a Workload.
 
 use super::conditions;
-use super::field::{Field, same};
+use super::field::Field;
 use super::names::{dns_label, dns_subdomain, qualified_name};
 use crate::error::Cause;
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ pub(super) fn validate_pod_group(root: &Field<'_, '_>, out: &mut Vec<Cause>) {
     check_origin(&spec, out);
     let (parent, reference) = (spec.get("parentCompositePodGroupName"), spec.get("workloadRef"));
     if parent.is_set() && !reference.is_set() {
-        out.push(reference.required("a group with a parent must say which workload it comes from"));
+        out.push(reference.required("must be set when parentCompositePodGroupName is set"));
     }
     check_group(&spec, "minCount", out);
 }
@@ -50,7 +50,7 @@ pub(super) fn validate_composite_status(_: &Field<'_, '_>, root: &Field<'_, '_>,
 /// Before 1.37 not even the size of a gang could change.
 pub(super) fn check_policy_unchanged(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mut Vec<Cause>) {
     let (old, new) = (old.get("spec"), new.get("spec"));
-    new.get("schedulingPolicy").check_unchanged(&old.get("schedulingPolicy"), out);
+    new.get("schedulingPolicy").check_frozen(&old.get("schedulingPolicy"), out);
 }
 
 fn check_origin(spec: &Field<'_, '_>, out: &mut Vec<Cause>) {
@@ -70,7 +70,7 @@ fn check_origin(spec: &Field<'_, '_>, out: &mut Vec<Cause>) {
 pub(super) fn validate_pod_group_update(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mut Vec<Cause>) {
     let (old, new) = (old.get("spec"), new.get("spec"));
     for field in ["workloadRef", "parentCompositePodGroupName"] {
-        new.get(field).check_unchanged(&old.get(field), out);
+        new.get(field).check_frozen(&old.get(field), out);
     }
     check_frozen(&old, &new, out);
 }
@@ -128,37 +128,35 @@ pub(super) fn check_frozen(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mut V
         "priority",
         "preemptionPolicy",
     ] {
-        new.get(field).check_unchanged(&old.get(field), out);
+        new.get(field).check_frozen(&old.get(field), out);
     }
     let (old, new) = (old.get("schedulingPolicy"), new.get("schedulingPolicy"));
-    let variants = ["basic", "gang"];
-    if variants.iter().any(|v| old.get(v).is_set() != new.get(v).is_set())
-        || !same(old.get("basic").value(), new.get("basic").value())
-    {
-        out.push(new.invalid("the kind of policy is immutable"));
+    new.get("basic").check_frozen(&old.get("basic"), out);
+    let (old, new) = (old.get("gang"), new.get("gang"));
+    match (old.is_set(), new.is_set()) {
+        (true, false) => out.push(new.invalid_value("null", "field cannot be cleared once set")),
+        (false, true) => out.push(new.invalid_value("null", "field cannot be set once created")),
+        _ => {}
     }
 }
 
 fn check_policy(policy: &Field<'_, '_>, count: &'static str, out: &mut Vec<Cause>) {
-    if !policy.is_set() {
-        out.push(policy.required(""));
-        return;
-    }
     check_union(policy, &["basic", "gang"], out);
     let gang = policy.get("gang");
     if gang.is_set() {
         let number = gang.get(count);
-        if number.is_set() {
-            number.check_range(1, i64::from(i32::MAX), out);
-        } else {
+        // Zero is how a number that is not there reads.
+        if number.int().unwrap_or(0) == 0 {
             out.push(number.required(""));
+        } else {
+            number.check_range(1, i64::from(i32::MAX), out);
         }
     }
 }
 
 fn check_claims(claims: &Field<'_, '_>, out: &mut Vec<Cause>) {
     claims.check_len(CLAIMS_MAX, out);
-    claims.check_unique("name", out);
+    claims.check_unique_entries("name", out);
     for claim in claims.items() {
         claim.get("name").check_required_text(dns_label, out);
         check_union(&claim, &["resourceClaimName", "resourceClaimTemplateName"], out);
@@ -170,10 +168,19 @@ fn check_claims(claims: &Field<'_, '_>, out: &mut Vec<Cause>) {
 /// Reports a union that has not exactly one of its members.
 pub(super) fn check_union(union: &Field<'_, '_>, members: &[&'static str], out: &mut Vec<Cause>) {
     let set: Vec<&str> = members.iter().filter(|member| union.get(member).is_set()).copied().collect();
-    if set.len() != 1 {
-        let list: Vec<String> = members.iter().map(|m| format!("`{m}`")).collect();
-        let found = if set.is_empty() { "none".to_owned() } else { set.join(", ") };
-        let detail = format!("must specify exactly one of: {}; found: {found}", list.join(", "));
-        out.push(if set.is_empty() { union.required(&detail) } else { union.invalid(&detail) });
+    check_members(union, members, &set, out);
+}
+
+/// As [`check_union`], where the caller knows which members are there.
+pub(super) fn check_members(union: &Field<'_, '_>, members: &[&str], set: &[&str], out: &mut Vec<Cause>) {
+    let list: Vec<String> = members.iter().map(|m| format!("`{m}`")).collect();
+    let list = list.join(", ");
+    match set {
+        [_] => {}
+        [] => out.push(union.invalid_value("\"\"", &format!("must specify one of: {list}"))),
+        several => {
+            let shown = format!("\"{{{}}}\"", several.join(", "));
+            out.push(union.invalid_value(&shown, &format!("must specify exactly one of: {list}")));
+        }
     }
 }

@@ -8,6 +8,9 @@ use crate::registry::Resource;
 /// Keys and values of all annotations of an object, together.
 const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
 
+/// Finalizers that need no domain.
+const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
+
 /// What is wrong with the metadata of an object.
 pub(super) fn validate(resource: &Resource, root: &Field<'_, '_>, out: &mut Vec<Cause>) {
     let metadata = root.get("metadata");
@@ -30,6 +33,12 @@ pub(super) fn validate(resource: &Resource, root: &Field<'_, '_>, out: &mut Vec<
     check_owners(&metadata.get("ownerReferences"), out);
     for finalizer in metadata.get("finalizers").items() {
         finalizer.check_required_text(qualified_name, out);
+        let standard = STANDARD_FINALIZERS.contains(&finalizer.text());
+        if !finalizer.text().is_empty() && !standard && !finalizer.text().contains('/') {
+            out.push(
+                finalizer.invalid("name is neither a standard finalizer name nor is it fully qualified"),
+            );
+        }
     }
 }
 
@@ -79,7 +88,7 @@ fn check_owners(owners: &Field<'_, '_>, out: &mut Vec<Cause>) {
         for field in ["apiVersion", "kind", "name", "uid"] {
             let field = owner.get(field);
             if field.text().is_empty() {
-                out.push(field.required(""));
+                out.push(field.required("must not be empty"));
             }
         }
         controllers += usize::from(owner.get("controller").is_true());
@@ -132,7 +141,7 @@ mod tests {
             (
                 "Namespace",
                 json!({"name": "a.b"}),
-                "metadata.name: Invalid value: \"a.b\": a lowercase RFC 1123 label",
+                "metadata.name: Invalid value: \"a.b\": must not contain dots",
             ),
             ("Pod", json!({"name": "a"}), "metadata.namespace: Required value"),
             (
@@ -162,8 +171,13 @@ mod tests {
             ),
             (
                 "Node",
-                json!({"name": "a", "finalizers": ["a b"]}),
-                "metadata.finalizers[0]: Invalid value: \"a b\"",
+                json!({"name": "a", "finalizers": ["x.y/a b"]}),
+                "metadata.finalizers[0]: Invalid value: \"x.y/a b\": name part",
+            ),
+            (
+                "Node",
+                json!({"name": "a", "finalizers": ["plain"]}),
+                "metadata.finalizers[0]: Invalid value: \"plain\": name is neither a standard finalizer name",
             ),
             (
                 "Node",

@@ -118,6 +118,13 @@ pub fn validate_update(resource: &Resource, old: &Value, new: &Value) -> Vec<Cau
     out
 }
 
+/// Fills in what a new status leaves out and takes over from the old one.
+pub fn complete_status(resource: &Resource, old: &Value, new: &mut Value) {
+    if resource.group.is_empty() && resource.kind == "Pod" {
+        pod::complete_status(old, new);
+    }
+}
+
 /// What is wrong with replacing the status of `old` by that of `new`.
 pub fn validate_status(resource: &Resource, old: &Value, new: &Value) -> Vec<Cause> {
     let mut out = schema::wrong_types(resource, resource.hub, new);

@@ -6,13 +6,21 @@ const LABEL_MAX: usize = 63;
 const SUBDOMAIN_MAX: usize = 253;
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' \
-     or '.', and must start and end with an alphanumeric character";
+     or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation \
+     is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and \
-     must start and end with an alphanumeric character";
+     must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
+     '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' \
-     or '.', and must start and end with an alphanumeric character";
+     or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', \
+     regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 const NAME_PART: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and \
-     end with an alphanumeric character";
+     end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+     '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const REASON: &str = "a condition reason must start with alphabetic character, optionally followed by a string of \
+     alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  or \
+     'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is \
+     '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')";
 
 fn lower_or_digit(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte.is_ascii_digit()
@@ -34,7 +42,12 @@ fn at_most(text: &str, most: usize) -> Result<(), String> {
 /// `a-b`, at most 63 bytes.
 pub(crate) fn dns_label(text: &str) -> Result<(), String> {
     at_most(text, LABEL_MAX)?;
-    if spelled(text, lower_or_digit, b"-") { Ok(()) } else { Err(LABEL.to_owned()) }
+    if spelled(text, lower_or_digit, b"-") {
+        return Ok(());
+    }
+    // A name that would be a subdomain has only this wrong with it.
+    let dotted = text.contains('.') && dns_subdomain(text).is_ok();
+    Err(if dotted { "must not contain dots" } else { LABEL }.to_owned())
 }
 
 /// `a-b.c`, at most 253 bytes.
@@ -97,9 +110,7 @@ pub(crate) fn condition_reason(text: &str) -> Result<(), String> {
     if first_fine && last_fine && bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"_,:".contains(b)) {
         Ok(())
     } else {
-        Err("a condition reason must start with a letter, end with a letter, digit or '_', and consist of \
-             letters, digits, '_', ',' and ':'"
-            .to_owned())
+        Err(REASON.to_owned())
     }
 }
 

@@ -52,16 +52,18 @@ pub(super) fn validate_priority_class(root: &Field<'_, '_>, out: &mut Vec<Cause>
     let (name, value) = (metadata.get("name"), root.get("value"));
     if name.text().starts_with("system-") {
         if !SYSTEM_CLASSES.contains(&name.text()) {
-            out.push(
-                name.forbidden("priority class names with 'system-' prefix are reserved for system use only"),
-            );
+            out.push(name.forbidden(&format!(
+                "priority class names with 'system-' prefix are reserved for system use only. error: {} is not a known \
+                 system priority class",
+                name.text()
+            )));
         }
     } else if value.int().is_some_and(|v| v > PRIORITY_MAX) {
         out.push(
             value.forbidden(&format!("maximum allowed value of a user defined priority is {PRIORITY_MAX}")),
         );
     }
-    root.get("preemptionPolicy").check_enum(&["Never", "PreemptLowerPriority"], out);
+    root.get("preemptionPolicy").check_enum(&["PreemptLowerPriority", "Never"], out);
 }
 
 /// What is wrong with replacing a priority class: pods have taken its value and would not follow.
@@ -75,7 +77,10 @@ pub(super) fn validate_priority_class_update(old: &Field<'_, '_>, new: &Field<'_
 /// What is wrong with a lease.
 pub(super) fn validate_lease(root: &Field<'_, '_>, out: &mut Vec<Cause>) {
     let spec = root.get("spec");
-    spec.get("leaseDurationSeconds").check_range(1, i64::from(i32::MAX), out);
+    let duration = spec.get("leaseDurationSeconds");
+    if duration.int().is_some_and(|seconds| seconds < 1) {
+        out.push(duration.invalid("must be greater than 0"));
+    }
     spec.get("leaseTransitions").check_range(0, i64::from(i32::MAX), out);
     let holder = spec.get("holderIdentity");
     if holder.is_set() && holder.text().is_empty() {

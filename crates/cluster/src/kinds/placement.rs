@@ -51,7 +51,10 @@ fn check_toleration(toleration: &Field<'_, '_>, out: &mut Vec<Cause>) {
     match operator.text() {
         "" | "Equal" => value.check_text(label_value, out),
         "Exists" if !value.text().is_empty() => {
-            out.push(value.invalid("must be empty when `operator` is Exists"));
+            out.push(operator.invalid_value(
+                &format!("{:?}", value.text()),
+                "value must be empty when `operator` is 'Exists'",
+            ));
         }
         "Exists" => {}
         _ => out.push(operator.not_supported(&["Equal", "Exists"])),
@@ -100,7 +103,11 @@ fn check_node_term(term: &Field<'_, '_>, out: &mut Vec<Cause>) {
 fn check_operator(expression: &Field<'_, '_>, supported: &[&str], out: &mut Vec<Cause>) {
     let (operator, values) = (expression.get("operator"), expression.get("values"));
     if !supported.contains(&operator.text()) {
-        out.push(if operator.is_set() { operator.not_supported(supported) } else { operator.required("") });
+        out.push(if operator.is_set() {
+            operator.invalid("not a valid selector operator")
+        } else {
+            operator.required("")
+        });
         return;
     }
     match operator.text() {
@@ -158,7 +165,9 @@ fn check_label_selector(selector: &Field<'_, '_>, out: &mut Vec<Cause>) {
 fn check_weight(preferred: &Field<'_, '_>, out: &mut Vec<Cause>) {
     let weight = preferred.get("weight");
     if weight.is_set() {
-        weight.check_range(1, WEIGHT_MAX, out);
+        if weight.int().is_some_and(|number| !(1..=WEIGHT_MAX).contains(&number)) {
+            out.push(weight.invalid(&format!("must be in the range 1-{WEIGHT_MAX}")));
+        }
     } else {
         out.push(weight.required("must be in the range 1-100"));
     }

@@ -2,12 +2,13 @@
 
 use super::conditions;
 use super::containers;
-use super::field::Field;
+use super::field::{Field, same};
 use super::names::{dns_label, dns_subdomain, qualified_name};
 use super::placement;
 use crate::error::Cause;
+use serde_json::Value;
 
-const RESTART_POLICIES: [&str; 3] = ["Always", "Never", "OnFailure"];
+const RESTART_POLICIES: [&str; 3] = ["Always", "OnFailure", "Never"];
 const DNS_POLICIES: [&str; 4] = ["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"];
 const PREEMPTION_POLICIES: [&str; 2] = ["Never", "PreemptLowerPriority"];
 
@@ -16,7 +17,7 @@ pub(super) fn validate_new(root: &Field<'_, '_>, out: &mut Vec<Cause>) {
     let spec = root.get("spec");
     let node = spec.get("nodeName");
     if spec.get("schedulingGates").len() > 0 && !node.text().is_empty() {
-        out.push(node.forbidden("cannot be set until all scheduling gates are removed"));
+        out.push(node.forbidden("cannot be set until all schedulingGates have been cleared"));
     }
 }
 
@@ -46,7 +47,7 @@ pub(super) fn validate_spec(root: &Field<'_, '_>, out: &mut Vec<Cause>) {
     }
     check_group_link(&spec, out);
     let gates = spec.get("schedulingGates");
-    gates.check_unique("name", out);
+    gates.check_unique_keys("name", out);
     for gate in gates.items() {
         gate.get("name").check_required_text(qualified_name, out);
     }
@@ -75,7 +76,12 @@ fn check_group_link(spec: &Field<'_, '_>, out: &mut Vec<Cause>) {
     if !group.is_set() {
         return;
     }
-    group.get("podGroupName").check_required_text(dns_subdomain, out);
+    let name = group.get("podGroupName");
+    if name.is_set() {
+        name.check_required_text(dns_subdomain, out);
+    } else {
+        out.push(name.invalid("must specify one of: `podGroupName`"));
+    }
     if spec.get("evictionResponders").len() > 0 {
         out.push(group.forbidden("may not be set together with `evictionResponders`"));
     }
@@ -84,6 +90,7 @@ fn check_group_link(spec: &Field<'_, '_>, out: &mut Vec<Cause>) {
 /// What is wrong with a new status of a pod. Its conditions are older than the standard ones: reason and
 /// time are optional.
 pub(super) fn validate_status(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mut Vec<Cause>) {
+    let spec = new.get("spec");
     let (old, new) = (old.get("status"), new.get("status"));
     conditions::validate_plain(&new.get("conditions"), out);
     if old.get("qosClass").is_set() {
@@ -92,5 +99,18 @@ pub(super) fn validate_status(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mu
     let nominated = new.get("nominatedNodeName");
     if !nominated.text().is_empty() {
         nominated.check_text(dns_subdomain, out);
+        if !spec.get("nodeName").text().is_empty()
+            && !same(nominated.value(), old.get("nominatedNodeName").value())
+        {
+            out.push(nominated.forbidden("may not be set on pods that are already bound to a node"));
+        }
+    }
+}
+
+/// A status that does not say what class of service the pod is in does not change it.
+pub(super) fn complete_status(old: &Value, new: &mut Value) {
+    let class = old.pointer("/status/qosClass");
+    if let (Some(class), Some(status)) = (class, new.get_mut("status").and_then(Value::as_object_mut)) {
+        status.entry("qosClass").or_insert_with(|| class.clone());
     }
 }

@@ -5,15 +5,20 @@ use super::field::{Field, same};
 use crate::error::Cause;
 use serde_json::{Map, Value};
 
-const REFUSAL: &str = "pod updates may not change fields other than `spec.containers[*].image`, \
-     `spec.initContainers[*].image`, `spec.activeDeadlineSeconds`, `spec.tolerations` (only additions to \
-     existing tolerations), `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously \
-     negative)";
+const REFUSAL: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
+     `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing \
+     tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 const NODE_REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 
 /// What is wrong with replacing the spec of a pod.
 pub(super) fn validate(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mut Vec<Cause>) {
     let (old, new) = (old.get("spec"), new.get("spec"));
+    for list in ["containers", "initContainers"] {
+        if old.get(list).len() != new.get(list).len() {
+            out.push(new.get(list).forbidden("pod updates may not add or remove containers"));
+            return;
+        }
+    }
     check_deadline(&old, &new, out);
     check_tolerations(&old, &new, out);
     let gated = old.get("schedulingGates").len() > 0;
@@ -70,7 +75,7 @@ fn check_deadline(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mut Vec<Cause>
     let (before, after) = (old.get("activeDeadlineSeconds"), new.get("activeDeadlineSeconds"));
     match (before.int(), after.int()) {
         (Some(before), Some(now)) if now > before => {
-            out.push(after.invalid(&format!("must be less than or equal to previous value {before}")));
+            out.push(after.invalid("must be less than or equal to previous value"));
         }
         (Some(_), None) => out.push(after.invalid("must not update from a positive integer to nil value")),
         _ => {}
@@ -90,7 +95,7 @@ fn check_tolerations(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mut Vec<Cau
             .items()
             .any(|other| fields.iter().all(|f| same(toleration.get(f).value(), other.get(f).value())));
         if !kept {
-            out.push(after.forbidden("existing tolerations may not be removed or changed, only added to"));
+            out.push(after.forbidden("existing toleration can not be modified except its tolerationSeconds"));
             return;
         }
     }

@@ -1,7 +1,7 @@
 //! Rules for Workload: a tree of templates.
 
 use super::field::{Field, same};
-use super::groups::{check_frozen, check_group, check_union};
+use super::groups::{check_frozen, check_group, check_members};
 use super::names::{dns_label, dns_subdomain, path_segment};
 use crate::error::Cause;
 use serde_json::Value;
@@ -30,36 +30,28 @@ pub(super) fn validate(root: &Field<'_, '_>, out: &mut Vec<Cause>) {
     let mut tree = Tree { names: BTreeSet::new(), priority: None, priorities_differ: false };
     tree.check_children(&spec, 1, out);
     if tree.priorities_differ {
-        out.push(spec.invalid_value(
-            "templates",
-            "`priority` and `priorityClassName` must be the same in all templates of a workload",
-        ));
+        out.push(spec.invalid_value("null", "detected multiple priority configurations"));
     }
 }
 
 /// What is wrong with replacing the spec of a Workload.
 pub(super) fn validate_update(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mut Vec<Cause>) {
     let (old, new) = (old.get("spec"), new.get("spec"));
-    new.get("controllerRef").check_unchanged(&old.get("controllerRef"), out);
+    new.get("controllerRef").check_frozen(&old.get("controllerRef"), out);
     check_children_frozen(&old, &new, 1, out);
 }
 
 /// Before 1.37 templates could not change at all.
 pub(super) fn check_templates_unchanged(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mut Vec<Cause>) {
     let (old, new) = (old.get("spec"), new.get("spec"));
-    new.get(LEAVES).check_unchanged(&old.get(LEAVES), out);
+    new.get(LEAVES).check_frozen(&old.get(LEAVES), out);
 }
 
 /// An empty list is no list, so the members of this union are counted by their entries.
 fn check_lists_union(spec: &Field<'_, '_>, out: &mut Vec<Cause>) {
-    if (spec.get(LEAVES).len() == 0) == (spec.get(COMPOSITES).len() == 0) {
-        if spec.get(LEAVES).len() > 0 {
-            check_union(spec, &[LEAVES, COMPOSITES], out);
-        } else {
-            let detail = format!("must specify exactly one of: `{LEAVES}`, `{COMPOSITES}`; found: none");
-            out.push(spec.required(&detail));
-        }
-    }
+    let lists = [LEAVES, COMPOSITES];
+    let set: Vec<&str> = lists.iter().filter(|list| spec.get(list).len() > 0).copied().collect();
+    check_members(spec, &lists, &set, out);
 }
 
 /// What is remembered while the tree of templates is walked.
@@ -95,8 +87,10 @@ impl<'v> Tree<'v> {
             return;
         }
         if template.get(LEAVES).len() + template.get(COMPOSITES).len() == 0 {
-            let detail = format!("must have at least one of `{LEAVES}`, `{COMPOSITES}`");
-            out.push(template.required(&detail));
+            out.push(template.invalid_value(
+                &format!("{:?}", template.get("name").text()),
+                "must have at least one child PodGroupTemplate or CompositePodGroupTemplate",
+            ));
         }
         self.check_children(template, depth + 1, out);
     }
@@ -129,9 +123,11 @@ fn check_children_frozen(old: &Field<'_, '_>, new: &Field<'_, '_>, depth: usize,
         let name = |field: &Field<'_, '_>| field.get("name").text().to_owned();
         let old_names: BTreeSet<String> = old_list.items().map(|t| name(&t)).collect();
         let new_names: BTreeSet<String> = new_list.items().map(|t| name(&t)).collect();
-        if old_names != new_names {
-            out.push(new_list.forbidden("templates may not be added or removed"));
-            continue;
+        for template in new_list.items().filter(|template| !old_names.contains(&name(template))) {
+            out.push(template.forbidden("item may not be added"));
+        }
+        for _ in old_names.difference(&new_names) {
+            out.push(new_list.forbidden("item may not be removed"));
         }
         for new_template in new_list.items() {
             let before = old_list.items().find(|t| t.get("name").text() == new_template.get("name").text());

@@ -47,11 +47,18 @@ impl ApiServer {
         if let Some(asked) = spec.get("priority").filter(|p| !p.is_null())
             && asked.as_i64() != Some(priority.value)
         {
-            return Err(refuse(format!(
-                "the integer value of priority ({asked}) must not be provided in the spec; {} was computed from \
-                 the given PriorityClass name",
-                priority.value
-            )));
+            let value = priority.value;
+            return Err(refuse(if resource.group.is_empty() {
+                format!(
+                    "the integer value of priority ({asked}) must not be provided in pod spec; priority admission \
+                     controller computed {value} from the given PriorityClass name"
+                )
+            } else {
+                format!(
+                    "priority set in the pod group ({asked}) must match the priority computed ({value}) based on the \
+                     priority class set in the spec"
+                )
+            }));
         }
         if takes_policy {
             let asked = spec.get("preemptionPolicy").filter(|p| !p.is_null());
@@ -65,6 +72,19 @@ impl ApiServer {
         }
         set_priority(spec, priority, takes_policy);
         Ok(())
+    }
+
+    /// Keeps what an update does not say and the pod was once given.
+    pub(super) fn admit_update(resource: &Resource, old: &Value, new: &mut Value) {
+        if (resource.group, resource.kind) != ("", "Pod") {
+            return;
+        }
+        for field in ["priority", "preemptionPolicy"] {
+            let kept = old.get("spec").and_then(|spec| spec.get(field));
+            if let (Some(kept), Some(spec)) = (kept, new.get_mut("spec").and_then(Value::as_object_mut)) {
+                spec.entry(field).or_insert_with(|| kept.clone());
+            }
+        }
     }
 
     /// The priority of a class; the default one for an empty name. `None` if there is no such class.

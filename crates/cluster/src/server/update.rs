@@ -111,6 +111,7 @@ fn next_object(target: &Target, stored: &Object, mut candidate: Value) -> Result
         keep(old, &mut candidate, "status");
     }
     kinds::set_defaults(resource, &mut candidate);
+    ApiServer::admit_update(resource, old, &mut candidate);
     let mut causes = forbidden_finalizers(old, &candidate);
     causes.extend(kinds::validate_update(resource, old, &candidate));
     if !causes.is_empty() {
@@ -144,6 +145,7 @@ fn next_status(target: &Target, stored: &Object, mut candidate: Value) -> Result
             None => map.remove("status"),
         };
     }
+    kinds::complete_status(resource, &stored.value(), &mut new);
     let causes = kinds::validate_status(resource, &stored.value(), &new);
     if !causes.is_empty() {
         return Err(invalid(target, &stored.key().name, causes));
@@ -242,8 +244,11 @@ fn forbidden_finalizers(old: &Value, new: &Value) -> Vec<Cause> {
     if added.is_empty() {
         return Vec::new();
     }
+    let added: Vec<String> = added.iter().map(|name| format!("{name:?}")).collect();
     let message = format!(
-        "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers {added:?}"
+        "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers \
+         []string{{{}}}",
+        added.join(", ")
     );
     vec![Cause { reason: CauseReason::Forbidden, field: "metadata.finalizers".to_owned(), message }]
 }

@@ -47,7 +47,11 @@ fn each_rule_of_a_pod_group_is_named() {
         find,
         &group(),
         vec![
-            ("/spec", json!({}), "spec.schedulingPolicy: Required value"),
+            (
+                "/spec",
+                json!({}),
+                "spec.schedulingPolicy: Invalid value: \"\": must specify one of: `basic`, `gang`",
+            ),
             ("/spec/workloadRef", json!(null), ""),
             (
                 "/spec/workloadRef/workloadName",
@@ -66,23 +70,28 @@ fn each_rule_of_a_pod_group_is_named() {
             (
                 "/spec/schedulingPolicy",
                 json!({}),
-                "spec.schedulingPolicy: Required value: must specify exactly one",
+                "spec.schedulingPolicy: Invalid value: \"\": must specify one of: `basic`, `gang`",
             ),
             (
                 "/spec/schedulingPolicy",
                 json!({"basic": {}, "gang": {"minCount": 1}}),
-                "spec.schedulingPolicy: Invalid value",
+                "spec.schedulingPolicy: Invalid value: \"{basic, gang}\": must specify exactly one of",
+            ),
+            (
+                "/spec/schedulingPolicy/gang/minCount",
+                json!(-1),
+                "spec.schedulingPolicy.gang.minCount: Invalid value: -1: must be greater than or equal to 1",
             ),
             (
                 "/spec/schedulingPolicy/gang/minCount",
                 json!(0),
-                "spec.schedulingPolicy.gang.minCount: Invalid value: 0: must be greater than or equal to 1",
+                "spec.schedulingPolicy.gang.minCount: Required value",
             ),
             ("/spec/schedulingPolicy/gang", json!({}), "spec.schedulingPolicy.gang.minCount: Required value"),
             (
                 "/spec/schedulingConstraints/topology",
                 json!([{"key": "a"}, {"key": "b"}]),
-                "spec.schedulingConstraints.topology: Too many: 2: must have at most 1 items",
+                "spec.schedulingConstraints.topology: Too many: 2: must have at most 1 item",
             ),
             (
                 "/spec/schedulingConstraints/topology/0/key",
@@ -97,14 +106,14 @@ fn each_rule_of_a_pod_group_is_named() {
             (
                 "/spec/resourceClaims",
                 json!([claim("a"), claim("a")]),
-                "spec.resourceClaims[1].name: Duplicate value: \"a\"",
+                "spec.resourceClaims[1]: Duplicate value: {\"name\":\"a\"",
             ),
             (
                 "/spec/resourceClaims/0/resourceClaimTemplateName",
                 json!("t"),
                 "spec.resourceClaims[0]: Invalid value",
             ),
-            ("/spec/disruptionMode", json!({}), "spec.disruptionMode: Required value"),
+            ("/spec/disruptionMode", json!({}), "spec.disruptionMode: Invalid value: \"\""),
             ("/spec/disruptionMode", json!({"single": {}, "all": {}}), "spec.disruptionMode: Invalid value"),
             ("/spec/priorityClassName", json!("_"), "spec.priorityClassName: Invalid value"),
             (
@@ -137,7 +146,6 @@ fn of_a_pod_group_only_the_size_of_the_gang_may_change() {
         &old,
         vec![
             ("/spec/schedulingPolicy/gang/minCount", json!(3), ""),
-            ("/spec/schedulingPolicy", json!({"basic": {}}), "spec.schedulingPolicy: Invalid value"),
             ("/spec/workloadRef/workloadName", json!("v"), "spec.workloadRef: Invalid value"),
             (
                 "/spec/schedulingConstraints",
@@ -147,10 +155,19 @@ fn of_a_pod_group_only_the_size_of_the_gang_may_change() {
             ("/spec/resourceClaims", json!([]), "spec.resourceClaims: Invalid value"),
             ("/spec/disruptionMode", json!({"all": {}}), "spec.disruptionMode: Invalid value"),
             ("/spec/priorityClassName", json!("low"), "spec.priorityClassName: Invalid value"),
-            ("/spec/priority", json!(1), "spec.priority: Invalid value: 1: field is immutable"),
+            ("/spec/priority", json!(1), "spec.priority: Invalid value: null: field is immutable"),
             ("/spec/preemptionPolicy", json!("Never"), "spec.preemptionPolicy: Invalid value"),
             ("/metadata/name", json!("h"), "metadata.name: Invalid value: \"h\": field is immutable"),
         ],
+    );
+    let new = with(&old, "/spec/schedulingPolicy", json!({"basic": {}}));
+    let found = lines(validate_update(resource("PodGroup"), &old, &new));
+    assert_eq!(
+        found,
+        [
+            "spec.schedulingPolicy.basic: Invalid value: null: field is immutable",
+            "spec.schedulingPolicy.gang: Invalid value: null: field cannot be cleared once set",
+        ]
     );
 }
 
@@ -170,7 +187,7 @@ fn conditions_and_claim_statuses_of_a_group_are_checked() {
             (
                 "/status/conditions/0/status",
                 json!("Yes"),
-                "status.conditions[0].status: Unsupported value: \"Yes\": supported values: \"True\", \"False\"",
+                "status.conditions[0].status: Unsupported value: \"Yes\": supported values: \"False\", \"True\"",
             ),
             ("/status/conditions/0/reason", json!("a b"), "status.conditions[0].reason: Invalid value"),
             ("/status/conditions/0/reason", json!(null), "status.conditions[0].reason: Required value"),
@@ -184,11 +201,7 @@ fn conditions_and_claim_statuses_of_a_group_are_checked() {
                 json!(-1),
                 "status.conditions[0].observedGeneration: Inv",
             ),
-            (
-                "/status/conditions",
-                json!([condition, condition]),
-                "status.conditions[1].type: Duplicate value",
-            ),
+            ("/status/conditions", json!([condition, condition]), "status.conditions[1]: Duplicate value"),
             (
                 "/status/resourceClaimStatuses/0/name",
                 json!("x"),
@@ -211,8 +224,8 @@ fn each_rule_of_a_workload_is_named() {
         |object| validate_create(resource("Workload"), object),
         &workload(),
         vec![
-            ("/spec", json!({}), "spec: Required value: must specify exactly one of: `podGroupTemplates`"),
-            ("/spec/podGroupTemplates", json!([]), "spec: Required value"),
+            ("/spec", json!({}), "spec: Invalid value: \"\": must specify one of: `podGroupTemplates`"),
+            ("/spec/podGroupTemplates", json!([]), "spec: Invalid value: \"\""),
             (
                 "/spec/compositePodGroupTemplates",
                 json!([{"name": "c", "schedulingPolicy": {"basic": {}}, "priority": 1,
@@ -233,7 +246,7 @@ fn each_rule_of_a_workload_is_named() {
             (
                 "/spec/podGroupTemplates/1/priority",
                 json!(0),
-                "spec: Invalid value: templates: `priority` and",
+                "spec: Invalid value: null: detected multiple priority",
             ),
             ("/spec/podGroupTemplates/1/priorityClassName", json!("x"), "spec: Invalid value"),
             (
@@ -260,7 +273,8 @@ fn a_tree_of_groups_has_at_most_four_levels_and_no_barren_branch() {
     }
     let barren = with(&nested(1), "/spec/compositePodGroupTemplates/0/podGroupTemplates", json!([]));
     let found = lines(validate_create(resource("Workload"), &barren));
-    assert!(found[0].starts_with("spec.compositePodGroupTemplates[0]: Required value"), "{found:?}");
+    let expected = "spec.compositePodGroupTemplates[0]: Invalid value: \"c0\": must have at least one child";
+    assert!(found[0].starts_with(expected), "{found:?}");
     let twice = with(&nested(1), "/spec/compositePodGroupTemplates/0/podGroupTemplates/0/name", json!("c0"));
     let found = lines(validate_create(resource("Workload"), &twice));
     assert!(found.len() == 1 && found[0].contains("Duplicate value: \"c0\""), "{found:?}");
@@ -269,22 +283,20 @@ fn a_tree_of_groups_has_at_most_four_levels_and_no_barren_branch() {
 #[test]
 fn of_a_workload_only_the_sizes_of_gangs_may_change() {
     let old = workload();
-    let more = json!([{"name": "a", "schedulingPolicy": {"gang": {"minCount": 2}}, "priority": 1}]);
+    let fewer = json!([{"name": "a", "schedulingPolicy": {"gang": {"minCount": 2}}, "priority": 1}]);
+    let other = with(&old, "/spec/podGroupTemplates/0/schedulingPolicy", json!({"basic": {}}));
+    let found = lines(validate_update(resource("Workload"), &old, &other));
+    assert!(
+        found.iter().all(|line| line.starts_with("spec.podGroupTemplates[0].schedulingPolicy.")),
+        "{found:?}"
+    );
+    assert_eq!(found.len(), 2, "neither policy may come or go: {found:?}");
     check_each(
         |new| validate_update(resource("Workload"), &old, new),
         &old,
         vec![
             ("/spec/podGroupTemplates/0/schedulingPolicy/gang/minCount", json!(5), ""),
-            (
-                "/spec/podGroupTemplates/0/schedulingPolicy",
-                json!({"basic": {}}),
-                "spec.podGroupTemplates[0].scheduling",
-            ),
-            (
-                "/spec/podGroupTemplates",
-                more,
-                "spec.podGroupTemplates: Forbidden: templates may not be added or removed",
-            ),
+            ("/spec/podGroupTemplates", fewer, "spec.podGroupTemplates: Forbidden: item may not be removed"),
             (
                 "/spec/podGroupTemplates/0/disruptionMode",
                 json!({"all": {}}),
