@@ -3,71 +3,127 @@
 use kube::Client;
 use kube::api::ApiResource;
 use kube::core::GroupVersionKind;
-use kube::discovery;
 
-/// The API group of pod groups.
-const GROUP: &str = "scheduling.k8s.io";
-/// Versions of it that are understood, the best first, with the condition that each defines.
-const VERSIONS: [(&str, &str); 3] = [
-    ("v1beta1", "PodGroupInitiallyScheduled"),
-    ("v1alpha3", "PodGroupInitiallyScheduled"),
-    ("v1alpha2", "PodGroupScheduled"),
+/// The API group of Kubernetes' own pod groups.
+const NATIVE_GROUP: &str = "scheduling.k8s.io";
+/// The API group of ours, for clusters that have none.
+const CUSTOM_GROUP: &str = "tutti.dev";
+
+/// How a pod says to which group it belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum GroupLink {
+    /// `spec.schedulingGroup.podGroupName`, since 1.36.
+    #[default]
+    SchedulingGroup,
+    /// `spec.workloadRef`, in 1.35: there are no pod groups, but parts of workloads.
+    WorkloadRef,
+    /// The label `tutti.dev/pod-group`, where Kubernetes has no pod groups.
+    Label,
+}
+
+/// A way in which clusters serve groups.
+struct Flavour {
+    group: &'static str,
+    version: &'static str,
+    kind: &'static str,
+    plural: &'static str,
+    condition: &'static str,
+    link: GroupLink,
+}
+
+impl Flavour {
+    const fn native(version: &'static str, condition: &'static str) -> Self {
+        Self {
+            group: NATIVE_GROUP,
+            version,
+            kind: "PodGroup",
+            plural: "podgroups",
+            condition,
+            link: GroupLink::SchedulingGroup,
+        }
+    }
+}
+
+/// All of them, the best first.
+const FLAVOURS: [Flavour; 5] = [
+    Flavour::native("v1beta1", "PodGroupInitiallyScheduled"),
+    Flavour::native("v1alpha3", "PodGroupInitiallyScheduled"),
+    Flavour::native("v1alpha2", "PodGroupScheduled"),
+    Flavour {
+        kind: "Workload",
+        plural: "workloads",
+        link: GroupLink::WorkloadRef,
+        // Workloads have no status, so nothing is ever written under this name.
+        ..Flavour::native("v1alpha1", "PodGroupScheduled")
+    },
+    Flavour {
+        group: CUSTOM_GROUP,
+        link: GroupLink::Label,
+        ..Flavour::native("v1alpha1", "PodGroupInitiallyScheduled")
+    },
 ];
 
 /// What was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capabilities {
-    /// How pod groups are addressed; `None` if the cluster has none, and only plain pods can be scheduled.
+    /// How pod groups are addressed; `None` if the cluster has none, and only plain pods can be scheduled. In 1.35 these
+    /// are workloads.
     pub pod_group: Option<ApiResource>,
     /// The condition in the status of a pod group that the scheduler writes.
     pub group_condition: &'static str,
+    /// How pods say to which group they belong.
+    pub link: GroupLink,
 }
 
 impl Capabilities {
     /// A cluster without pod groups.
     pub fn plain() -> Self {
-        Self::of_versions(&[])
+        Self { pod_group: None, group_condition: FLAVOURS[0].condition, link: GroupLink::default() }
     }
 
-    /// The best of the served versions of pod groups.
+    /// The best of the served versions of Kubernetes' own groups.
     pub fn of_versions(served: &[&str]) -> Self {
-        for (version, group_condition) in VERSIONS {
-            if served.contains(&version) {
-                let kind = GroupVersionKind::gvk(GROUP, version, "PodGroup");
-                return Self {
-                    pod_group: Some(ApiResource::from_gvk_with_plural(&kind, "podgroups")),
-                    group_condition,
-                };
-            }
+        Self::best(|flavour| flavour.group == NATIVE_GROUP && served.contains(&flavour.version))
+    }
+
+    /// Pod groups by our own definition.
+    pub fn custom() -> Self {
+        Self::best(|flavour| flavour.group == CUSTOM_GROUP)
+    }
+
+    fn best(serves: impl Fn(&Flavour) -> bool) -> Self {
+        FLAVOURS.iter().find(|flavour| serves(flavour)).map_or_else(Self::plain, Self::of)
+    }
+
+    fn of(flavour: &Flavour) -> Self {
+        let kind = GroupVersionKind::gvk(flavour.group, flavour.version, flavour.kind);
+        Self {
+            pod_group: Some(ApiResource::from_gvk_with_plural(&kind, flavour.plural)),
+            group_condition: flavour.condition,
+            link: flavour.link,
         }
-        Self { pod_group: None, group_condition: VERSIONS[0].1 }
     }
 
     /// Asks the cluster. An error means that it could not be asked, not that something is missing.
     pub async fn discover(client: &Client) -> Result<Self, kube::Error> {
-        let groups = client.list_api_groups().await?;
-        let served: Vec<String> = groups
-            .groups
-            .into_iter()
-            .filter(|group| group.name == GROUP)
-            .flat_map(|group| group.versions)
-            .map(|version| version.version)
-            .collect();
-        for (version, _) in VERSIONS {
+        let groups = client.list_api_groups().await?.groups;
+        for flavour in &FLAVOURS {
+            let served = groups.iter().filter(|group| group.name == flavour.group);
+            let mut versions = served.flat_map(|group| &group.versions);
             // A group can be served in a version without this kind: v1 has priority classes only.
-            if served.iter().any(|found| found == version) && serves_pod_groups(client, version).await? {
-                return Ok(Self::of_versions(&[version]));
+            if versions.any(|found| found.version == flavour.version) && serves(client, flavour).await? {
+                return Ok(Self::of(flavour));
             }
         }
         Ok(Self::plain())
     }
 }
 
-async fn serves_pod_groups(client: &Client, version: &str) -> Result<bool, kube::Error> {
-    let kind = GroupVersionKind::gvk(GROUP, version, "PodGroup");
-    match discovery::pinned_kind(client, &kind).await {
-        Ok(_) => Ok(true),
-        Err(kube::Error::Discovery(_)) => Ok(false),
+async fn serves(client: &Client, flavour: &Flavour) -> Result<bool, kube::Error> {
+    let group_version = format!("{}/{}", flavour.group, flavour.version);
+    match client.list_api_group_resources(&group_version).await {
+        Ok(list) => Ok(list.resources.iter().any(|resource| resource.name == flavour.plural)),
+        // Withdrawn between the two questions.
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
         Err(error) => Err(error),
     }
@@ -78,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_served_version_decides_path_and_condition() {
+    fn the_newest_served_version_decides_path_condition_and_link() {
         let version = |served: &[&str]| {
             let found = Capabilities::of_versions(served);
             (found.pod_group.map(|resource| resource.version), found.group_condition)
@@ -87,11 +143,18 @@ mod tests {
         assert_eq!(version(&["v1", "v1alpha3", "v1beta1"]), (Some("v1beta1".to_owned()), later));
         assert_eq!(version(&["v1alpha3"]), (Some("v1alpha3".to_owned()), later));
         assert_eq!(version(&["v1", "v1alpha2"]), (Some("v1alpha2".to_owned()), "PodGroupScheduled"));
-        assert_eq!(version(&["v1", "v1alpha1"]).0, None);
-        let resource = Capabilities::of_versions(&["v1alpha2"]).pod_group.unwrap();
-        assert_eq!(
-            <crate::PodGroupView as kube::Resource>::url_path(&resource, Some("a")),
-            "/apis/scheduling.k8s.io/v1alpha2/namespaces/a/podgroups"
-        );
+        assert_eq!(version(&["v1"]).0, None);
+        let path = |capabilities: Capabilities| {
+            let resource = capabilities.pod_group.unwrap();
+            <crate::PodGroupView as kube::Resource>::url_path(&resource, Some("a"))
+        };
+        let found = Capabilities::of_versions(&["v1alpha2"]);
+        assert_eq!(path(found), "/apis/scheduling.k8s.io/v1alpha2/namespaces/a/podgroups");
+        let found = Capabilities::of_versions(&["v1", "v1alpha1"]);
+        assert_eq!(found.link, GroupLink::WorkloadRef);
+        assert_eq!(path(found), "/apis/scheduling.k8s.io/v1alpha1/namespaces/a/workloads");
+        let found = Capabilities::custom();
+        assert_eq!(found.link, GroupLink::Label);
+        assert_eq!(path(found), "/apis/tutti.dev/v1alpha1/namespaces/a/podgroups");
     }
 }

@@ -81,7 +81,7 @@ impl Shaped for DisruptionView {
 
 #[derive(Debug, Clone, Default, serde::Deserialize)]
 #[serde(default)]
-struct PolicyView {
+pub(crate) struct PolicyView {
     basic: Lenient<BasicView>,
     gang: Lenient<GangView>,
 }
@@ -146,7 +146,7 @@ impl PodGroupView {
         let no_spec = PodGroupSpecView::default();
         let spec = problems.or_default(self.spec.at("spec")).unwrap_or(&no_spec);
         let priority = problems.or_default(spec.priority.at("spec.priority")).copied();
-        let policy = problems.or_default(read_policy(&spec.scheduling_policy).map(Some));
+        let policy = problems.or_default(read_policy(&spec.scheduling_policy, "spec.schedulingPolicy").map(Some));
         let scheduled = match problems.or_default(self.status.at("status")) {
             Some(status) => condition::find(&status.conditions, condition_type),
             None => None,
@@ -211,16 +211,15 @@ fn read_disruption(mode: &Lenient<DisruptionView>) -> Result<Disruption, ModelEr
     }
 }
 
-fn read_policy(policy: &Lenient<PolicyView>) -> Result<Policy, ModelError> {
-    const FIELD: &str = "spec.schedulingPolicy";
-    let Some(policy) = policy.at(FIELD)? else {
-        return Err(ModelError::new(FIELD, "is missing"));
+pub(crate) fn read_policy(policy: &Lenient<PolicyView>, at: &str) -> Result<Policy, ModelError> {
+    let Some(policy) = policy.at(at)? else {
+        return Err(ModelError::new(at, "is missing"));
     };
-    let gang = policy.gang.at("gang").map_err(|error| error.within(FIELD))?;
+    let gang = policy.gang.at("gang").map_err(|error| error.within(at))?;
     match (policy.basic.is_present(), gang) {
         (true, None) => Ok(Policy::Basic),
         (false, Some(gang)) => {
-            let field = format!("{FIELD}.gang.minCount");
+            let field = format!("{at}.gang.minCount");
             let Some(&count) = gang.min_count.at(&field)? else {
                 return Err(ModelError::new(field, "is missing"));
             };
@@ -229,7 +228,7 @@ fn read_policy(policy: &Lenient<PolicyView>) -> Result<Policy, ModelError> {
                 min_count.ok_or_else(|| ModelError::new(field, format!("{count} is not a count of pods")))?;
             Ok(Policy::Gang { min_count })
         }
-        _ => Err(ModelError::new(FIELD, "wants exactly one of basic and gang")),
+        _ => Err(ModelError::new(at, "wants exactly one of basic and gang")),
     }
 }
 

@@ -26,12 +26,14 @@ pub mod request;
 mod resources;
 mod selector;
 pub mod view;
+pub mod workload;
 
 pub use condition::{Condition, ConditionStatus};
-pub use discovery::Capabilities;
+pub use discovery::{Capabilities, GroupLink};
 pub use error::{ObjectError, ObjectKind};
 pub use group::{GroupReading, PodGroupView};
 pub use marks::{GroupMarks, WhenBroken};
 pub use namespace::NamespaceView;
 pub use node::{NodeReading, NodeView};
 pub use pod::{PodReading, PodView};
+pub use workload::{WorkloadReading, WorkloadView};

@@ -2,6 +2,7 @@
 
 use crate::claims::{read_device_claims, read_preemption, read_volume_claims};
 use crate::condition::{self, Condition};
+use crate::discovery::GroupLink;
 use crate::error::{ObjectError, ObjectKind, Problems};
 use crate::images::read_pod_images;
 use crate::inter_pod::{PodAffinityView, Wishes, read_inter_pod};
@@ -10,10 +11,11 @@ use crate::pod_spec::{ContainerStatusView, ContainerView, PodSpecView, PodStatus
 use crate::resources::{read_amounts, read_requests};
 use crate::selector::{preferred_terms, read_affinity, read_each, read_toleration, text};
 use crate::view::{Kind, Names, View};
+use crate::workload::WorkloadRefView;
 use kube::core::NamespaceResourceScope;
 use tutti_model::port::HostPort;
 use tutti_model::requests::{ContainerRequests, PodResources};
-use tutti_model::{ModelError, ObjectKey, Phase, Pod, ResourceList, Text};
+use tutti_model::{Labels, ModelError, ObjectKey, Phase, Pod, ResourceList, Text};
 
 /// A pod, as far as scheduling reads it.
 pub type PodView = View<PodKind>;
@@ -35,6 +37,8 @@ impl Kind for PodKind {
 
 /// The condition that says that a pod is about to be deleted for the sake of others.
 pub const DISRUPTION_TARGET: &str = "DisruptionTarget";
+/// The label by which a pod says to which group it belongs, where Kubernetes has no field for it.
+pub const POD_GROUP_LABEL: &str = "tutti.dev/pod-group";
 /// The condition that says whether a pod has a node.
 pub const POD_SCHEDULED: &str = "PodScheduled";
 
@@ -64,8 +68,13 @@ impl PodReading {
 }
 
 impl PodView {
-    /// The pod in our terms.
+    /// The pod in our terms, in a group as Kubernetes has them since 1.36.
     pub fn read(&self) -> PodReading {
+        self.read_linked(GroupLink::SchedulingGroup)
+    }
+
+    /// The pod in our terms, in a group as this cluster has them.
+    pub fn read_linked(&self, link: GroupLink) -> PodReading {
         let mut problems = self.problems();
         let key = self.key();
         let no_spec = PodSpecView::default();
@@ -78,11 +87,12 @@ impl PodView {
         pod.terminating = self.metadata.deletion_timestamp.is_some();
         pod.scheduler_name = problems.or_default(text(&spec.scheduler_name, "spec.schedulerName")).into();
         pod.priority = problems.or_default(spec.priority.at("spec.priority")).copied().unwrap_or(0);
-        pod.group = problems.or_default(read_group(spec, &key));
         let resources = read_resources(spec, status, &mut problems);
         pod.requests = resources.total();
         pod.padding = resources.padding();
         pod.labels = self.labels();
+        let group = problems.or_default(read_group(spec, &pod.labels, link));
+        pod.group = group.map(|name| ObjectKey::new(key.namespace.clone(), name));
         pod.ports = read_ports(spec, &mut problems);
         (pod.inter_pod, pod.preferences) =
             read_inter_pod(&wishes(spec), &key.namespace, &pod.labels, &mut problems);
@@ -168,15 +178,31 @@ fn read_list<T, M>(
     read_each(list, read).map_err(|error| error.within(field))
 }
 
-fn read_group(spec: &PodSpecView, key: &ObjectKey) -> Result<Option<ObjectKey>, ModelError> {
-    let Some(link) = spec.scheduling_group.at("spec.schedulingGroup")? else {
-        return Ok(None);
+/// The name of the group that a pod belongs to.
+fn read_group(spec: &PodSpecView, labels: &Labels, link: GroupLink) -> Result<Option<String>, ModelError> {
+    let (name, field) = match link {
+        GroupLink::SchedulingGroup => {
+            let Some(group) = spec.scheduling_group.at("spec.schedulingGroup")? else {
+                return Ok(None);
+            };
+            let field = "spec.schedulingGroup.podGroupName";
+            (text(&group.pod_group_name, field)?, field)
+        }
+        GroupLink::Label => {
+            let Some(name) = labels.get(POD_GROUP_LABEL) else {
+                return Ok(None);
+            };
+            (name, "metadata.labels[tutti.dev/pod-group]")
+        }
+        GroupLink::WorkloadRef => {
+            let reference = spec.workload_ref.at("spec.workloadRef")?;
+            return reference.map(WorkloadRefView::group_name).transpose();
+        }
     };
-    let field = "spec.schedulingGroup.podGroupName";
-    match text(&link.pod_group_name, field)? {
+    match name {
         // Placed alone it would break the gang that it was meant for.
         "" => Err(ModelError::new(field, "is missing")),
-        name => Ok(Some(ObjectKey::new(key.namespace.clone(), name))),
+        name => Ok(Some(name.to_owned())),
     }
 }
 

@@ -5,6 +5,7 @@ use crate::inter_pod::SpreadView;
 use crate::lenient::{Lenient, Shape, Shaped};
 use crate::resources::{Amounts, Requirements};
 use crate::selector::{AffinityView, TolerationView};
+use crate::workload::WorkloadRefView;
 use std::collections::BTreeMap;
 
 /// `spec`.
@@ -26,6 +27,7 @@ pub struct PodSpecView {
     pub(crate) preemption_policy: Lenient<String>,
     pub(crate) scheduler_name: Lenient<String>,
     pub(crate) scheduling_group: Lenient<SchedulingGroupView>,
+    pub(crate) workload_ref: Lenient<WorkloadRefView>,
     pub(crate) node_name: Lenient<String>,
 }
 

@@ -9,6 +9,7 @@ mod send;
 mod serve;
 mod status;
 mod watch;
+mod workloads;
 
 pub use reload::{Adjust, follow};
 pub use serve::serve;

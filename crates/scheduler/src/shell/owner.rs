@@ -3,6 +3,7 @@
 use super::log;
 use super::send::Sender;
 use super::status::{Phase, Status};
+use super::workloads::{Seen, Workloads};
 use crate::core::Core;
 use crate::core::message::{Answer, Effect, Input};
 use crate::error::Error;
@@ -32,7 +33,9 @@ pub(super) enum Interrupt {
 /// Owns the core.
 pub(super) struct Owner {
     pub(super) core: Core,
-    pub(super) inputs: mpsc::Receiver<Input>,
+    pub(super) seen: mpsc::Receiver<Seen>,
+    /// Only where groups have no objects of their own.
+    pub(super) workloads: Option<Workloads>,
     pub(super) requests: JoinSet<Answer>,
     pub(super) sender: Sender,
     pub(super) clock: Clock,
@@ -49,13 +52,17 @@ impl Owner {
         mut self,
         mut interrupts: impl Stream<Item = Interrupt> + Unpin,
     ) -> Result<Interrupt, Error> {
+        let mut seen = Vec::with_capacity(INPUTS_PER_STEP_MAX);
         let mut batch = Vec::with_capacity(INPUTS_PER_STEP_MAX);
         loop {
             let sleep = self.sleep();
             tokio::select! {
-                received = self.inputs.recv_many(&mut batch, INPUTS_PER_STEP_MAX) => {
+                received = self.seen.recv_many(&mut seen, INPUTS_PER_STEP_MAX) => {
                     if received == 0 {
                         return Err(Error::TaskEnded { what: "every watch" });
+                    }
+                    for seen in seen.drain(..) {
+                        self.translate(seen, &mut batch);
                     }
                 }
                 Some(answer) = self.requests.join_next() => batch.push(accept(answer)?),
@@ -71,6 +78,15 @@ impl Owner {
             if let Some(why) = self.finished() {
                 return Ok(why);
             }
+        }
+    }
+
+    fn translate(&mut self, seen: Seen, batch: &mut Vec<Input>) {
+        match (&mut self.workloads, seen) {
+            (Some(workloads), seen) => batch.extend(workloads.translate(seen)),
+            (None, Seen::Input(input)) => batch.push(input),
+            // Workloads are watched only where they are translated.
+            (None, _) => {}
         }
     }
 

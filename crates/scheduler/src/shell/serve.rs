@@ -4,6 +4,7 @@ use super::http::Server;
 use super::owner::{Clock, Interrupt, Owner};
 use super::send::Sender;
 use super::status::{Phase, Status};
+use super::workloads::Workloads;
 use super::{log, watch as watches};
 use crate::config::{Config, Settings};
 use crate::core::Core;
@@ -89,14 +90,15 @@ pub(super) fn start(
     status: &Arc<Status>,
 ) -> Running {
     log::started(&config, &capabilities);
-    let (input, inputs) = mpsc::channel(INPUT_QUEUE_MAX);
+    let (tell, seen) = mpsc::channel(INPUT_QUEUE_MAX);
     let mut tasks = JoinSet::new();
-    watches::start(&client, &capabilities, &input, &mut tasks);
+    watches::start(&client, &capabilities, &tell, &mut tasks);
     let owner = Owner {
         grace: config.shutdown_grace,
         sender: Sender::new(client, &config, &capabilities),
         core: Core::new(config, capabilities),
-        inputs,
+        seen,
+        workloads: (!capabilities.link.has_group_objects()).then(Workloads::default),
         requests: JoinSet::new(),
         clock: Clock::start(),
         status: Arc::clone(status),

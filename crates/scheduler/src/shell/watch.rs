@@ -1,5 +1,6 @@
 //! Watches: lists and changes of every kind, as inputs of the core.
 
+use super::workloads::Seen;
 use crate::core::message::Input;
 use futures::TryStreamExt;
 use kube::runtime::watcher::{self, Event};
@@ -11,64 +12,100 @@ use std::pin::pin;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tutti_k8s::view::{Kind, View};
-use tutti_k8s::{Capabilities, NamespaceView, NodeView, ObjectKind, PodGroupView, PodView};
+use tutti_k8s::{Capabilities, NamespaceView, NodeView, ObjectKind, PodGroupView, PodView, WorkloadView};
 
 /// Starts a watch of every kind that the cluster serves.
 pub(super) fn start(
     client: &Client,
     capabilities: &Capabilities,
-    input: &mpsc::Sender<Input>,
+    input: &mpsc::Sender<Seen>,
     tasks: &mut JoinSet<()>,
 ) {
-    let pods = Watch {
-        kind: ObjectKind::Pod,
-        set: |pod: PodView| Input::PodSet(Box::new(pod.read())),
-        gone: |pod: PodView| Input::PodGone(pod.key()),
-    };
+    let link = capabilities.link;
+    let pods = Watch::of(
+        ObjectKind::Pod,
+        move |pod: PodView| Input::PodSet(Box::new(pod.read_linked(link))),
+        |pod: PodView| Input::PodGone(pod.key()),
+    );
     tasks.spawn(pods.run(Api::<PodView>::all(client.clone()), input.clone()));
-    let nodes = Watch {
-        kind: ObjectKind::Node,
-        set: |node: NodeView| Input::NodeSet(Box::new(node.read())),
-        gone: |node: NodeView| Input::NodeGone(node.key().name),
-    };
+    let nodes = Watch::of(
+        ObjectKind::Node,
+        |node: NodeView| Input::NodeSet(Box::new(node.read())),
+        |node: NodeView| Input::NodeGone(node.key().name),
+    );
     tasks.spawn(nodes.run(Api::<NodeView>::all(client.clone()), input.clone()));
-    let namespaces = Watch {
-        kind: ObjectKind::Namespace,
-        set: |namespace: NamespaceView| Input::NamespaceSet {
+    let namespaces = Watch::of(
+        ObjectKind::Namespace,
+        |namespace: NamespaceView| Input::NamespaceSet {
             name: namespace.key().name,
             labels: namespace.read_labels(),
         },
-        gone: |namespace: NamespaceView| Input::NamespaceGone(namespace.key().name),
-    };
+        |namespace: NamespaceView| Input::NamespaceGone(namespace.key().name),
+    );
     tasks.spawn(namespaces.run(Api::<NamespaceView>::all(client.clone()), input.clone()));
-    if let Some(resource) = &capabilities.pod_group {
+    let Some(resource) = &capabilities.pod_group else {
+        return;
+    };
+    if link.has_group_objects() {
         let condition = capabilities.group_condition;
-        let groups = Watch {
-            kind: ObjectKind::PodGroup,
-            set: move |group: PodGroupView| Input::GroupSet(Box::new(group.read(condition))),
-            gone: |group: PodGroupView| Input::GroupGone(group.key()),
-        };
+        let groups = Watch::of(
+            ObjectKind::PodGroup,
+            move |group: PodGroupView| Input::GroupSet(Box::new(group.read(condition))),
+            |group: PodGroupView| Input::GroupGone(group.key()),
+        );
         let api = Api::<PodGroupView>::all_with(client.clone(), resource);
         tasks.spawn(groups.run(api, input.clone()));
+    } else {
+        let workloads = Watch {
+            what: "workload",
+            started: || Seen::WorkloadsStarted,
+            done: || Seen::WorkloadsDone,
+            set: |workload: WorkloadView| Seen::WorkloadSet(Box::new(workload.read())),
+            gone: |workload: WorkloadView| Seen::WorkloadGone(workload.key()),
+        };
+        let api = Api::<WorkloadView>::all_with(client.clone(), resource);
+        tasks.spawn(workloads.run(api, input.clone()));
     }
 }
 
-/// How objects of one kind become inputs.
-struct Watch<S, G> {
-    kind: ObjectKind,
+/// How objects of one kind are told of.
+struct Watch<S, G, L, D> {
+    /// What they are called in logs.
+    what: &'static str,
+    started: L,
+    done: D,
     set: S,
     gone: G,
 }
 
-impl<S, G> Watch<S, G> {
+impl Watch<(), (), (), ()> {
+    /// A watch whose objects the core understands.
+    fn of<V>(
+        kind: ObjectKind,
+        set: impl Fn(V) -> Input,
+        gone: impl Fn(V) -> Input,
+    ) -> Watch<impl Fn(V) -> Seen, impl Fn(V) -> Seen, impl Fn() -> Seen, impl Fn() -> Seen> {
+        Watch {
+            what: kind.as_str(),
+            started: move || Seen::Input(Input::ListStarted(kind)),
+            done: move || Seen::Input(Input::ListDone(kind)),
+            set: move |object| Seen::Input(set(object)),
+            gone: move |object| Seen::Input(gone(object)),
+        }
+    }
+}
+
+impl<S, G, L, D> Watch<S, G, L, D> {
     /// Watches until nobody listens any more. A watch that breaks is started again, at first soon and then more
     /// and more slowly; what was missed is found by the list that follows.
-    async fn run<K>(self, api: Api<View<K>>, input: mpsc::Sender<Input>)
+    async fn run<K>(self, api: Api<View<K>>, input: mpsc::Sender<Seen>)
     where
         K: Kind,
         View<K>: Resource + Clone + DeserializeOwned + fmt::Debug + Send + 'static,
-        S: Fn(View<K>) -> Input,
-        G: Fn(View<K>) -> Input,
+        S: Fn(View<K>) -> Seen,
+        G: Fn(View<K>) -> Seen,
+        L: Fn() -> Seen,
+        D: Fn() -> Seen,
     {
         // Lists are read at the newest version, never from a cache that may be behind.
         let stream = watcher(api, watcher::Config::default()).default_backoff();
@@ -81,19 +118,19 @@ impl<S, G> Watch<S, G> {
                 Err(error) => {
                     // Told once until it works again: a server that is away for an hour is one piece of news.
                     if !failing {
-                        tracing::warn!(kind = %self.kind, %error, "watch broke; trying again");
+                        tracing::warn!(kind = self.what, %error, "watch broke; trying again");
                     }
                     failing = true;
                     continue;
                 }
             };
             if failing {
-                tracing::info!(kind = %self.kind, "watch works again");
+                tracing::info!(kind = self.what, "watch works again");
                 failing = false;
             }
             let next = match event {
-                Event::Init => Input::ListStarted(self.kind),
-                Event::InitDone => Input::ListDone(self.kind),
+                Event::Init => (self.started)(),
+                Event::InitDone => (self.done)(),
                 Event::InitApply(object) | Event::Apply(object) => (self.set)(object),
                 Event::Delete(object) => (self.gone)(object),
             };

@@ -1,0 +1,280 @@
+//! Workloads of Kubernetes 1.35, whose pod groups are parts of them.
+//!
+//! There, a group is named by a pod: workload, part, and a replica key that makes independent groups of one part. It
+//! has no object of its own and no status. Here it becomes a group like any other, whose name joins the three.
+
+use crate::discovery::GroupLink;
+use crate::error::{ObjectError, ObjectKind};
+use crate::group::{GroupReading, PolicyView, read_policy};
+use crate::lenient::{Lenient, Shape, Shaped};
+use crate::selector::{read_each, text};
+use crate::view::{Kind, Names, View};
+use kube::api::ApiResource;
+use kube::core::DynamicResourceScope;
+use tutti_model::{Group, ModelError, ObjectKey, Policy, Text, Time};
+
+/// Between workload, part and replica key. No name can have it.
+const SEPARATOR: char = '/';
+
+/// A workload of 1.35, as far as scheduling reads it.
+pub type WorkloadView = View<WorkloadKind>;
+
+/// Marks views of workloads.
+#[derive(Debug, Clone)]
+pub struct WorkloadKind;
+
+impl Kind for WorkloadKind {
+    type Spec = WorkloadSpecView;
+    type Status = crate::namespace::Nothing;
+    type Dynamic = ApiResource;
+    type Scope = DynamicResourceScope;
+
+    fn names(resource: &ApiResource) -> Names<'_> {
+        Names {
+            group: &resource.group,
+            version: &resource.version,
+            kind: &resource.kind,
+            plural: &resource.plural,
+        }
+    }
+}
+
+/// `spec`.
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct WorkloadSpecView {
+    pod_groups: Lenient<Vec<Lenient<PartView>>>,
+}
+
+/// One of `spec.podGroups`.
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default)]
+struct PartView {
+    name: Lenient<String>,
+    policy: Lenient<PolicyView>,
+}
+
+impl Shaped for WorkloadSpecView {
+    const SHAPE: Shape = Shape::Object;
+}
+
+impl Shaped for PartView {
+    const SHAPE: Shape = Shape::Object;
+}
+
+/// `spec.workloadRef` of a pod.
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct WorkloadRefView {
+    name: Lenient<String>,
+    pod_group: Lenient<String>,
+    pod_group_replica_key: Lenient<String>,
+}
+
+impl Shaped for WorkloadRefView {
+    const SHAPE: Shape = Shape::Object;
+}
+
+impl WorkloadRefView {
+    /// The name of the group that the pod belongs to.
+    pub(crate) fn group_name(&self) -> Result<String, ModelError> {
+        const FIELD: &str = "spec.workloadRef";
+        let part = |value, field: &str| {
+            let field = format!("{FIELD}.{field}");
+            match text(value, &field)? {
+                // Placed alone it would break the gang that it was meant for.
+                "" => Err(ModelError::new(field, "is missing")),
+                name => Ok(name),
+            }
+        };
+        let name = part(&self.name, "name")?;
+        let group = part(&self.pod_group, "podGroup")?;
+        let key = text(&self.pod_group_replica_key, &format!("{FIELD}.podGroupReplicaKey"))?;
+        let mut whole = format!("{name}{SEPARATOR}{group}");
+        if !key.is_empty() {
+            whole.push(SEPARATOR);
+            whole.push_str(key);
+        }
+        Ok(whole)
+    }
+}
+
+/// The workload that a group is part of.
+pub fn workload_of(group: &ObjectKey) -> ObjectKey {
+    let name = group.name.split(SEPARATOR).next().unwrap_or_default();
+    ObjectKey::new(group.namespace.clone(), name)
+}
+
+/// The workload itself, from its identity or that of one of its groups.
+pub fn workload_uid(group_uid: &str) -> &str {
+    group_uid.split(SEPARATOR).next().unwrap_or_default()
+}
+
+/// What was understood of a workload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkloadReading {
+    /// Namespace and name.
+    pub key: ObjectKey,
+    /// Identity over time.
+    pub uid: Text,
+    generation: i64,
+    version: Text,
+    created: Time,
+    /// Parts by name; empty if the workload was not understood.
+    parts: Vec<(Text, Policy)>,
+    errors: Vec<ObjectError>,
+}
+
+impl WorkloadView {
+    /// The workload in our terms.
+    pub fn read(&self) -> WorkloadReading {
+        let mut problems = self.problems();
+        let key = self.key();
+        let no_spec = WorkloadSpecView::default();
+        let spec = problems.or_default(self.spec.at("spec")).unwrap_or(&no_spec);
+        let parts = problems.or_default(read_parts(spec));
+        WorkloadReading {
+            uid: self.uid(),
+            generation: self.metadata.generation.unwrap_or(0),
+            version: self.version(),
+            created: self.created(),
+            // A guess at one part could start a gang without the rest.
+            parts: if problems.is_empty() { parts } else { Vec::new() },
+            errors: problems.into_errors(ObjectKind::PodGroup, &key),
+            key,
+        }
+    }
+}
+
+fn read_parts(spec: &WorkloadSpecView) -> Result<Vec<(Text, Policy)>, ModelError> {
+    const FIELD: &str = "spec.podGroups";
+    let list = spec.pod_groups.at(FIELD)?.map_or(&[][..], Vec::as_slice);
+    let read = |part: &PartView| match text(&part.name, "name")? {
+        "" => Err(ModelError::new("name", "is missing")),
+        name => Ok((Text::from(name), read_policy(&part.policy, "policy")?)),
+    };
+    read_each(list, read).map_err(|error| error.within(FIELD))
+}
+
+impl WorkloadReading {
+    /// One group of the workload, by the name that pods give it; `None` if the workload has no such part. A workload
+    /// that was not understood gives a group that was not.
+    pub fn group(&self, key: &ObjectKey) -> Option<GroupReading> {
+        let rest = key.name.strip_prefix(&*self.key.name)?.strip_prefix(SEPARATOR)?;
+        let part = rest.split(SEPARATOR).next()?;
+        let policy = self.parts.iter().find(|(name, _)| name.as_ref() == part).map(|(_, policy)| *policy);
+        if policy.is_none() && self.errors.is_empty() {
+            return None;
+        }
+        // A workload that is made anew makes new groups.
+        let uid = Text::from(format!("{}{SEPARATOR}{rest}", self.uid));
+        let group = policy.map(|policy| Group {
+            generation: self.generation,
+            created: self.created,
+            policy,
+            ..Group::new(key.clone(), uid.clone())
+        });
+        Some(GroupReading {
+            key: key.clone(),
+            uid,
+            generation: self.generation,
+            version: self.version.clone(),
+            group,
+            scheduled: None,
+            errors: self.errors.clone(),
+        })
+    }
+}
+
+impl GroupLink {
+    /// True if groups have objects of their own, with a status.
+    pub fn has_group_objects(self) -> bool {
+        self != Self::WorkloadRef
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PodView;
+    use serde_json::{Value, json};
+    use std::num::NonZeroU32;
+
+    fn workload(spec: &Value) -> WorkloadReading {
+        let view: WorkloadView = serde_json::from_value(json!({
+            "metadata": {"name": "w", "namespace": "a", "uid": "u", "generation": 2}, "spec": spec,
+        }))
+        .unwrap();
+        view.read()
+    }
+
+    fn group_of_pod(reference: &Value) -> Result<ObjectKey, String> {
+        let view: PodView = serde_json::from_value(json!({
+            "metadata": {"name": "p", "namespace": "a", "uid": "u"}, "spec": {"workloadRef": reference},
+        }))
+        .unwrap();
+        let reading = view.read_linked(GroupLink::WorkloadRef);
+        match reading.errors.first() {
+            Some(error) => Err(error.to_string()),
+            None => Ok(reading.pod.group.expect("it has a group")),
+        }
+    }
+
+    #[test]
+    fn every_part_and_replica_of_a_workload_is_a_group() {
+        let workload = workload(&json!({"podGroups": [
+            {"name": "workers", "policy": {"gang": {"minCount": 4}}}, {"name": "rest", "policy": {"basic": {}}},
+        ]}));
+        let workers = group_of_pod(&json!({"name": "w", "podGroup": "workers"})).unwrap();
+        let replica =
+            group_of_pod(&json!({"name": "w", "podGroup": "workers", "podGroupReplicaKey": "1"})).unwrap();
+        let rest = group_of_pod(&json!({"name": "w", "podGroup": "rest"})).unwrap();
+        let group = |key: &ObjectKey| workload.group(key).unwrap().group.unwrap();
+        assert_eq!(group(&workers).policy, Policy::Gang { min_count: NonZeroU32::new(4).unwrap() });
+        assert_eq!(group(&replica).policy, group(&workers).policy);
+        assert_ne!(group(&replica).uid, group(&workers).uid, "replicas are independent");
+        assert_eq!(group(&rest).policy, Policy::Basic);
+        assert_eq!(workload_of(&replica), ObjectKey::new("a", "w"));
+        assert_eq!(workload_uid(&group(&replica).uid), "u");
+
+        let unknown = group_of_pod(&json!({"name": "w", "podGroup": "other"})).unwrap();
+        assert_eq!(workload.group(&unknown), None);
+        let longer = group_of_pod(&json!({"name": "w2", "podGroup": "workers"})).unwrap();
+        assert_eq!(workload.group(&longer), None, "a workload whose name begins alike is another one");
+    }
+
+    #[test]
+    fn a_pod_is_in_the_group_that_its_cluster_knows_of_and_in_no_other() {
+        let view: PodView = serde_json::from_value(json!({
+            "metadata": {"name": "p", "namespace": "a", "uid": "u", "labels": {"tutti.dev/pod-group": "by-label"}},
+            "spec": {"schedulingGroup": {"podGroupName": "by-field"},
+                     "workloadRef": {"name": "w", "podGroup": "by-reference"}},
+        }))
+        .unwrap();
+        for (link, name) in [
+            (GroupLink::SchedulingGroup, "by-field"),
+            (GroupLink::WorkloadRef, "w/by-reference"),
+            (GroupLink::Label, "by-label"),
+        ] {
+            let pod = view.read_linked(link).complete().unwrap();
+            assert_eq!(pod.group, Some(ObjectKey::new("a", name)));
+        }
+    }
+
+    #[test]
+    fn a_pod_that_names_half_a_group_is_not_placed() {
+        let error = group_of_pod(&json!({"name": "w"})).unwrap_err();
+        assert_eq!(error, "pod a/p: spec.workloadRef.podGroup: is missing");
+    }
+
+    #[test]
+    fn a_workload_that_is_not_understood_gives_groups_that_are_not() {
+        let workload = workload(&json!({"podGroups": [
+            {"name": "workers", "policy": {"gang": {"minCount": 0}}}, {"name": "rest", "policy": {"basic": {}}},
+        ]}));
+        let reading = workload.group(&ObjectKey::new("a", "w/rest")).unwrap();
+        assert_eq!(reading.group, None);
+        let error = reading.errors[0].to_string();
+        assert!(error.contains("spec.podGroups[0].policy.gang.minCount: 0 is not a count"), "{error}");
+    }
+}
