@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod demo;
+mod deploy;
 mod gangs;
 mod kubectl;
 mod process;

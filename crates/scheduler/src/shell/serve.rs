@@ -93,12 +93,13 @@ pub(super) fn start(
     let (tell, seen) = mpsc::channel(INPUT_QUEUE_MAX);
     let mut tasks = JoinSet::new();
     watches::start(&client, &capabilities, &tell, &mut tasks);
+    let workloads = (!capabilities.link.has_group_objects()).then(Workloads::default);
     let owner = Owner {
         grace: config.shutdown_grace,
         sender: Sender::new(client, &config, &capabilities),
         core: Core::new(config, capabilities),
         seen,
-        workloads: (!capabilities.link.has_group_objects()).then(Workloads::default),
+        workloads,
         requests: JoinSet::new(),
         clock: Clock::start(),
         status: Arc::clone(status),

@@ -1,0 +1,36 @@
+//! What is under `deploy/` says the same everywhere. (That a real API server takes it, `e2e/` tests.)
+
+use crate::process::{Folder, run};
+use std::path::{Path, PathBuf};
+
+fn deploy(file: &str) -> String {
+    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(file);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[test]
+fn the_chart_gives_the_same_rights_as_the_kustomize_base() {
+    let chart = deploy("helm/tutti/templates/rbac.yaml")
+        .replace("{{ .Release.Name }}", "tutti")
+        .replace("{{ .Release.Namespace }}", "tutti-system");
+    assert_eq!(chart, deploy("base/rbac.yaml"));
+}
+
+#[test]
+fn the_configuration_of_the_base_is_good() {
+    let folder = Folder::new();
+    let file = folder.file("scheduler.yaml");
+    std::fs::write(&file, deploy("base/scheduler.yaml")).unwrap();
+    let ended = run(&["scheduler", "--config", &file, "--print-config"]);
+    assert!(ended.status.success(), "{}", ended.stderr);
+    assert!(ended.stdout.contains("0.0.0.0:10270"), "{}", ended.stdout);
+}
+
+#[test]
+fn images_are_of_this_version() {
+    let version = env!("CARGO_PKG_VERSION");
+    assert!(deploy("base/deployment.yaml").contains(&format!("image: tutti:{version}\n")));
+    let chart = deploy("helm/tutti/Chart.yaml");
+    assert!(chart.contains(&format!("\nversion: {version}\n")), "{chart}");
+    assert!(chart.contains(&format!("\nappVersion: {version}\n")), "{chart}");
+}
