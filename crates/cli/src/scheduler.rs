@@ -7,8 +7,12 @@ use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use tokio::sync::watch;
+use tutti_lease::Place;
 use tutti_scheduler::config::{self, LeaseSettings};
 use tutti_scheduler::{ConfigError, Settings};
+
+/// Where the lease is if neither the configuration nor the cluster says so.
+const DEFAULT_LEASE_NAMESPACE: &str = "kube-system";
 
 /// Schedule the pods and pod groups of a cluster.
 ///
@@ -102,8 +106,19 @@ pub(crate) async fn run(args: SchedulerArgs) -> anyhow::Result<()> {
             tracing::error!(%error, "cannot wait for Ctrl-C");
         }
     };
-    tutti_scheduler::serve(connection.client, settings, end).await?;
+    let place = place(&settings.borrow(), connection.own_namespace.as_deref());
+    tutti_scheduler::serve(connection.client, settings, place, end).await?;
     Ok(())
+}
+
+/// Where the lease is, and who we are in it; `None` if there is no election.
+fn place(settings: &Settings, own_namespace: Option<&str>) -> Option<Place> {
+    let lease = settings.lease.as_ref()?;
+    let namespace = lease.namespace.as_deref().or(own_namespace).unwrap_or(DEFAULT_LEASE_NAMESPACE);
+    // Pods are told their name as that of the machine. It stays when a container starts again, so it is not enough.
+    let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "tutti".to_owned());
+    let identity = format!("{host}_{}", uuid::Uuid::new_v4());
+    Some(Place { namespace: namespace.to_owned(), name: lease.name.clone(), identity })
 }
 
 fn say_what_runs(settings: &Settings, server: &str) {

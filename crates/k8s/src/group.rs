@@ -146,7 +146,8 @@ impl PodGroupView {
         let no_spec = PodGroupSpecView::default();
         let spec = problems.or_default(self.spec.at("spec")).unwrap_or(&no_spec);
         let priority = problems.or_default(spec.priority.at("spec.priority")).copied();
-        let policy = problems.or_default(read_policy(&spec.scheduling_policy, "spec.schedulingPolicy").map(Some));
+        let policy =
+            problems.or_default(read_policy(&spec.scheduling_policy, "spec.schedulingPolicy").map(Some));
         let scheduled = match problems.or_default(self.status.at("status")) {
             Some(status) => condition::find(&status.conditions, condition_type),
             None => None,

@@ -21,6 +21,9 @@ pub const UNWIND_AT: &str = "tutti.dev/unwind-at";
 /// What becomes of a started gang that stays incomplete.
 pub const WHEN_BROKEN: &str = "tutti.dev/when-broken";
 
+/// The annotations that Tutti itself writes.
+pub(crate) const WRITTEN: [&str; 2] = [FULLY_BOUND, UNWIND_AT];
+
 /// What becomes of a gang that was complete, lost members, and stays incomplete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum WhenBroken {

@@ -5,6 +5,7 @@ use crate::condition::Condition;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Binding, Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time as ApiTime};
+use kube::api::ApiResource;
 use serde_json::{Value, json};
 use tutti_model::{ObjectKey, Text, Time};
 
@@ -46,6 +47,15 @@ pub fn group_condition_patch(uid: &str, condition: &Condition) -> Value {
             "lastTransitionTime": timestamp(condition.changed.unwrap_or_default()).to_string(),
         }]},
     })
+}
+
+/// As [`group_condition_patch`], for server-side apply: custom resources know no strategic merge.
+pub fn group_condition_apply(resource: &ApiResource, name: &str, uid: &str, condition: &Condition) -> Value {
+    let mut body = group_condition_patch(uid, condition);
+    body["apiVersion"] = json!(resource.api_version);
+    body["kind"] = json!(resource.kind);
+    body["metadata"]["name"] = json!(name);
+    body
 }
 
 /// Strategic merge patch of `status` that sets one condition of a pod, if a version is given only if the pod is

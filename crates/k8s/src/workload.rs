@@ -4,13 +4,15 @@
 //! has no object of its own and no status. Here it becomes a group like any other, whose name joins the three.
 
 use crate::discovery::GroupLink;
-use crate::error::{ObjectError, ObjectKind};
+use crate::error::{ObjectError, ObjectKind, Problems};
 use crate::group::{GroupReading, PolicyView, read_policy};
 use crate::lenient::{Lenient, Shape, Shaped};
+use crate::marks::{self, GroupMarks};
 use crate::selector::{read_each, text};
 use crate::view::{Kind, Names, View};
 use kube::api::ApiResource;
 use kube::core::DynamicResourceScope;
+use std::collections::BTreeMap;
 use tutti_model::{Group, ModelError, ObjectKey, Policy, Text, Time};
 
 /// Between workload, part and replica key. No name can have it.
@@ -110,6 +112,16 @@ pub fn workload_uid(group_uid: &str) -> &str {
     group_uid.split(SEPARATOR).next().unwrap_or_default()
 }
 
+/// The annotation of the workload that says what `mark` would say on a group of its own. Names of parts and keys
+/// together are longer than the name of an annotation may be, so a hash stands for them.
+pub fn mark_of(mark: &str, group: &ObjectKey) -> Text {
+    // FNV-1a: the same on every machine and in every version.
+    let hash = group.name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    Text::from(format!("{mark}.{hash:016x}"))
+}
+
 /// What was understood of a workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkloadReading {
@@ -120,6 +132,8 @@ pub struct WorkloadReading {
     generation: i64,
     version: Text,
     created: Time,
+    /// Annotations of ours.
+    annotations: BTreeMap<String, String>,
     /// Parts by name; empty if the workload was not understood.
     parts: Vec<(Text, Policy)>,
     errors: Vec<ObjectError>,
@@ -138,6 +152,7 @@ impl WorkloadView {
             generation: self.metadata.generation.unwrap_or(0),
             version: self.version(),
             created: self.created(),
+            annotations: self.metadata.annotations.clone().unwrap_or_default(),
             // A guess at one part could start a gang without the rest.
             parts: if problems.is_empty() { parts } else { Vec::new() },
             errors: problems.into_errors(ObjectKind::PodGroup, &key),
@@ -181,8 +196,21 @@ impl WorkloadReading {
             version: self.version.clone(),
             group,
             scheduled: None,
+            marks: self.marks(key),
             errors: self.errors.clone(),
         })
+    }
+
+    /// What annotations of the workload say of one of its groups.
+    fn marks(&self, group: &ObjectKey) -> GroupMarks {
+        let own = marks::WRITTEN.iter().map(|mark| (*mark, mark_of(mark, group)));
+        // What people ask for, they ask for the whole workload.
+        let asked = std::iter::once((marks::WHEN_BROKEN, Text::from(marks::WHEN_BROKEN)));
+        let of_group = own.chain(asked).filter_map(|(mark, written_as)| {
+            Some((mark.to_owned(), self.annotations.get(&*written_as)?.clone()))
+        });
+        // What cannot be understood of them is as good as absent; there is no group to report it on.
+        GroupMarks::read(Some(&of_group.collect()), &mut Problems::default())
     }
 }
 
@@ -265,6 +293,22 @@ mod tests {
     fn a_pod_that_names_half_a_group_is_not_placed() {
         let error = group_of_pod(&json!({"name": "w"})).unwrap_err();
         assert_eq!(error, "pod a/p: spec.workloadRef.podGroup: is missing");
+    }
+
+    #[test]
+    fn what_is_remembered_of_a_group_is_on_its_workload_and_of_no_other_group() {
+        let (group, other) = (ObjectKey::new("a", "w/x"), ObjectKey::new("a", "w/x/2"));
+        let mark = mark_of(marks::FULLY_BOUND, &group);
+        let view: WorkloadView = serde_json::from_value(json!({
+            "metadata": {"name": "w", "namespace": "a", "uid": "u",
+                         "annotations": {&*mark: "2026-01-01T00:00:00Z", "tutti.dev/when-broken": "Unwind"}},
+            "spec": {"podGroups": [{"name": "x", "policy": {"basic": {}}}]},
+        }))
+        .unwrap();
+        let marks = |key: &ObjectKey| view.read().group(key).unwrap().marks;
+        assert!(marks(&group).fully_bound && !marks(&other).fully_bound);
+        assert_eq!(marks(&other).when_broken, Some(crate::WhenBroken::Unwind), "that is asked for all");
+        assert!(mark.len() < 63, "it fits into the name of an annotation");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What is served over HTTP: health, metrics.
 
-use super::status::{Status, Verdict};
+use super::status::{Question, Status, Verdict};
 use crate::error::Error;
 use axum::Router;
 use axum::extract::State;
@@ -68,6 +68,8 @@ async fn ready(State(status): State<Arc<Status>>) -> Response {
 }
 
 async fn metrics(State(status): State<Arc<Status>>) -> Response {
+    // Numbers of a core that does not answer are not shown rather than shown as they were.
+    status.metrics.numbers.set(status.ask(Question::Numbers).await);
     match status.metrics.render() {
         Ok(text) => ([(header::CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),

@@ -1,6 +1,7 @@
-//! What is counted and measured. Names are kube-scheduler's where the meaning is the same.
+//! What the shell measures itself, together with what the core has counted.
 
-use crate::core::message::{Answer, BindOutcome, Effect, Fact, Input, WriteOutcome};
+use super::numbers::Numbers;
+use crate::core::message::{Effect, Fact};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -8,16 +9,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
+use std::sync::Arc;
 use std::time::Duration;
-use tutti_engine::UnitKey;
-
-/// A counter with one label.
-type ByResult = Family<ResultLabel, Counter>;
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ResultLabel {
-    result: &'static str,
-}
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct KindLabel {
@@ -28,63 +21,37 @@ struct KindLabel {
 #[derive(Debug)]
 pub(crate) struct Metrics {
     registry: Registry,
-    attempts: ByResult,
-    group_attempts: ByResult,
     decisions: Histogram,
     steps: Histogram,
     inputs: Counter,
-    cache: Family<TypeLabel, Gauge>,
-    binds: ByResult,
-    writes: ByResult,
     bad_objects: Family<KindLabel, Counter>,
-    dropped_writes: Counter,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct TypeLabel {
-    r#type: &'static str,
+    leading: Gauge,
+    /// The core's numbers, as of the last time that it was asked.
+    pub(crate) numbers: Arc<Numbers>,
 }
 
 impl Default for Metrics {
     fn default() -> Self {
         // From 10 µs to about 5 s.
         let times = || Histogram::new(exponential_buckets(0.000_01, 2.5, 15));
-        let metrics = Self {
+        let mut metrics = Self {
             registry: Registry::default(),
-            attempts: ByResult::default(),
-            group_attempts: ByResult::default(),
             decisions: times(),
             steps: times(),
             inputs: Counter::default(),
-            cache: Family::default(),
-            binds: ByResult::default(),
-            writes: ByResult::default(),
             bad_objects: Family::default(),
-            dropped_writes: Counter::default(),
+            leading: Gauge::default(),
+            numbers: Arc::default(),
         };
-        metrics.registered()
+        metrics.register();
+        metrics
     }
 }
 
 impl Metrics {
     /// Names and explanations. Counters get `_total` at the end of their names.
-    fn registered(mut self) -> Self {
+    fn register(&mut self) {
         let registry = &mut self.registry;
-        registry.register(
-            "scheduler_schedule_attempts",
-            "Decisions about pods, by result",
-            self.attempts.clone(),
-        );
-        registry.register(
-            "scheduler_podgroup_schedule_attempts",
-            "Decisions about pod groups, by result",
-            self.group_attempts.clone(),
-        );
-        registry.register(
-            "scheduler_cache_size",
-            "Objects that scheduling knows, by type, when it last read all of them",
-            self.cache.clone(),
-        );
         registry.register(
             "tutti_decision_duration_seconds",
             "Time of one decision: that of a step divided by its decisions",
@@ -100,23 +67,17 @@ impl Metrics {
             "Watch events, answers and ticks that were taken in",
             self.inputs.clone(),
         );
-        registry.register("tutti_binds", "Bindings that were answered, by result", self.binds.clone());
-        registry.register(
-            "tutti_writes",
-            "Conditions and events that were answered, by result",
-            self.writes.clone(),
-        );
         registry.register(
             "tutti_bad_objects",
             "Objects that were not understood, by kind",
             self.bad_objects.clone(),
         );
         registry.register(
-            "tutti_write_queue_overflows",
-            "Times that a queue of conditions or events was full",
-            self.dropped_writes.clone(),
+            "leader_election_master_status",
+            "1 if this process schedules, 0 if it stands by",
+            self.leading.clone(),
         );
-        self
+        registry.register_collector(Box::new(Arc::clone(&self.numbers)));
     }
 
     /// The text that Prometheus reads.
@@ -126,118 +87,85 @@ impl Metrics {
         Ok(text)
     }
 
-    /// What is about to be taken in.
-    pub(crate) fn took_in(&self, inputs: &[Input]) {
-        self.inputs.inc_by(inputs.len() as u64);
-        for input in inputs {
-            match input {
-                Input::Answer(Answer::Bind { outcome, .. }) => {
-                    self.binds.get_or_create(&ResultLabel { result: bind_result(outcome) }).inc();
-                }
-                Input::Answer(Answer::Write { outcome, .. }) => {
-                    self.writes.get_or_create(&ResultLabel { result: write_result(outcome) }).inc();
+    pub(crate) fn lead(&self, leads: bool) {
+        self.leading.set(i64::from(leads));
+    }
+
+    /// What a step took in and decided, and how long it took.
+    pub(crate) fn stepped(&self, inputs_count: usize, effects: &[Effect], time: Duration) {
+        self.inputs.inc_by(inputs_count as u64);
+        self.steps.observe(time.as_secs_f64());
+        let mut decisions: u32 = 0;
+        for effect in effects {
+            match effect {
+                Effect::Report(Fact::Placed { .. } | Fact::Waiting { .. }) => decisions += 1,
+                Effect::Report(Fact::BadObject(error)) => {
+                    self.bad_objects.get_or_create(&KindLabel { kind: error.kind.as_str() }).inc();
                 }
                 _ => {}
             }
         }
-    }
-
-    /// What a step has decided, and how long it took.
-    pub(crate) fn stepped(&self, effects: &[Effect], time: Duration) {
-        self.steps.observe(time.as_secs_f64());
-        let facts = || {
-            effects.iter().filter_map(|effect| match effect {
-                Effect::Report(fact) => Some(fact),
-                _ => None,
-            })
-        };
-        facts().for_each(|fact| self.happened(fact));
-        let is_decision = |fact: &&Fact| matches!(fact, Fact::Placed { .. } | Fact::Waiting { .. });
-        let decisions = facts().filter(is_decision).count();
         for _ in 0..decisions {
-            self.decisions.observe(time.as_secs_f64() / decisions as f64);
+            self.decisions.observe(time.as_secs_f64() / f64::from(decisions));
         }
-    }
-
-    fn happened(&self, fact: &Fact) {
-        match fact {
-            Fact::Synced { pods, nodes, groups } => {
-                for (r#type, count) in [("pods", pods), ("nodes", nodes), ("podgroups", groups)] {
-                    let count = i64::try_from(*count).unwrap_or(i64::MAX);
-                    self.cache.get_or_create(&TypeLabel { r#type }).set(count);
-                }
-            }
-            Fact::Placed { unit, .. } => self.attempted(unit, "scheduled"),
-            Fact::Waiting { gathering: true, .. } => {}
-            Fact::Waiting { unit, .. } => self.attempted(unit, "unschedulable"),
-            Fact::BadObject(error) => {
-                self.bad_objects.get_or_create(&KindLabel { kind: error.kind.as_str() }).inc();
-            }
-            Fact::WritesDropped { .. } => {
-                self.dropped_writes.inc();
-            }
-            _ => {}
-        }
-    }
-
-    fn attempted(&self, unit: &UnitKey, result: &'static str) {
-        let family = match unit {
-            UnitKey::Pod(_) => &self.attempts,
-            UnitKey::Group(_) => &self.group_attempts,
-        };
-        family.get_or_create(&ResultLabel { result }).inc();
-    }
-}
-
-fn bind_result(outcome: &BindOutcome) -> &'static str {
-    match outcome {
-        BindOutcome::Done => "done",
-        BindOutcome::Refused(_) => "refused",
-        BindOutcome::Throttled { .. } => "throttled",
-        BindOutcome::Disputed(_) => "disputed",
-        BindOutcome::Unknown(_) => "unknown",
-    }
-}
-
-fn write_result(outcome: &WriteOutcome) -> &'static str {
-    match outcome {
-        WriteOutcome::Done => "done",
-        WriteOutcome::Rejected(_) => "rejected",
-        WriteOutcome::Failed(_) => "failed",
-        WriteOutcome::Throttled { .. } => "throttled",
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::numbers::Snapshot;
     use super::*;
+    use crate::core::counters::{Counters, Gauges};
+    use crate::core::gangs::GangState;
+    use tutti_engine::UnitKey;
     use tutti_model::ObjectKey;
 
-    #[test]
-    fn decisions_are_counted_by_unit_and_result() {
-        let metrics = Metrics::default();
-        let placed = |unit| Effect::Report(Fact::Placed { unit, pods: 2, nodes: 1, left_out: 0 });
-        let waits =
-            |unit, gathering| Effect::Report(Fact::Waiting { unit, message: "no room".into(), gathering });
-        let (pod, group) = (ObjectKey::new("a", "p"), ObjectKey::new("a", "g"));
-        metrics.stepped(
-            &[
-                placed(UnitKey::Pod(pod)),
-                placed(UnitKey::Group(group.clone())),
-                waits(UnitKey::Group(group.clone()), false),
-                waits(UnitKey::Group(group), true),
-            ],
-            Duration::from_millis(4),
-        );
-        let text = metrics.render().unwrap();
-        for line in [
-            "scheduler_schedule_attempts_total{result=\"scheduled\"} 1",
-            "scheduler_podgroup_schedule_attempts_total{result=\"scheduled\"} 1",
-            "scheduler_podgroup_schedule_attempts_total{result=\"unschedulable\"} 1",
-            "tutti_decision_duration_seconds_count 4",
-            "tutti_step_duration_seconds_count 1",
-        ] {
-            assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+    fn assert_has(text: &str, lines: &[&str]) {
+        for line in lines {
+            assert!(text.lines().any(|found| found == *line), "{line} is not in\n{text}");
         }
+    }
+
+    #[test]
+    fn steps_and_decisions_are_timed() {
+        let metrics = Metrics::default();
+        let unit = UnitKey::Pod(ObjectKey::new("a", "p"));
+        let placed = Effect::Report(Fact::Placed { unit: unit.clone(), pods: 1, nodes: 1, left_out: 0 });
+        let waits = Effect::Report(Fact::Waiting { unit, message: "no room".into(), gathering: false });
+        metrics.stepped(7, &[placed, waits], Duration::from_millis(4));
+        let lines = [
+            "tutti_decision_duration_seconds_count 2",
+            "tutti_step_duration_seconds_count 1",
+            "tutti_inputs_total 7",
+        ];
+        assert_has(&metrics.render().unwrap(), &lines);
+    }
+
+    #[test]
+    fn numbers_of_the_core_have_the_names_that_dashboards_know() {
+        let metrics = Metrics::default();
+        let mut snapshot = Snapshot { counters: Counters::default(), gauges: Gauges::default() };
+        snapshot.counters.group_attempts.unschedulable = 3;
+        snapshot.counters.pod_seconds.observe(3);
+        snapshot.gauges.queue.unschedulable.groups = 2;
+        snapshot.gauges.queue.unschedulable.pods = 16;
+        snapshot.gauges.gangs.insert(GangState::Kept, 1);
+        snapshot.gauges.held_by_incomplete.insert("nvidia.com/gpu".into(), 6);
+        assert!(!metrics.render().unwrap().contains("scheduler_pending_pods"), "nobody was asked yet");
+        metrics.numbers.set(Some(snapshot));
+        let lines = [
+            "scheduler_podgroup_schedule_attempts_total{result=\"unschedulable\"} 3",
+            "scheduler_pod_scheduling_sli_duration_seconds_bucket{le=\"0.002\"} 0",
+            "scheduler_pod_scheduling_sli_duration_seconds_bucket{le=\"0.004\"} 1",
+            "scheduler_pod_scheduling_sli_duration_seconds_bucket{le=\"+Inf\"} 1",
+            "scheduler_pending_pods{queue=\"unschedulable\"} 16",
+            "scheduler_queued_entities{queue=\"unschedulable\",type=\"podgroup\"} 2",
+            "tutti_gangs_waiting 2",
+            "tutti_incomplete_gangs{state=\"kept\"} 1",
+            "tutti_held_by_incomplete_gangs{resource=\"nvidia.com/gpu\"} 6",
+            "scheduler_pod_scheduled_after_flush_total 0",
+            "tutti_unwinds_total 0",
+        ];
+        assert_has(&metrics.render().unwrap(), &lines);
     }
 }

@@ -1,8 +1,10 @@
 //! The thin shell around the core: watches in, requests out, one owner of the state between them.
 
+mod groups;
 mod http;
 mod log;
 mod metrics;
+mod numbers;
 mod owner;
 mod reload;
 mod send;
@@ -53,6 +55,6 @@ pub async fn run_with(
     config.validate()?;
     let stop = shutdown.map(|()| Interrupt::Stop).into_stream().boxed();
     let status = Arc::default();
-    serve::start(client, config, capabilities, &status).run(stop).await?;
+    serve::start(client, config, capabilities, None, &status).run(stop).await?;
     Ok(())
 }

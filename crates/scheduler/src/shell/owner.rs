@@ -1,8 +1,9 @@
 //! The one task that owns the core. Everything else talks to it through queues.
 
 use super::log;
+use super::numbers::Snapshot;
 use super::send::Sender;
-use super::status::{Phase, Status};
+use super::status::{Phase, Question, Status};
 use super::workloads::{Seen, Workloads};
 use crate::core::Core;
 use crate::core::message::{Answer, Effect, Input};
@@ -10,8 +11,9 @@ use crate::error::Error;
 use futures::{Stream, StreamExt as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use tutti_lease::Standing;
 use tutti_model::Time;
 
 /// Facts and answers that are taken in before the next decision.
@@ -28,6 +30,10 @@ pub(super) enum Interrupt {
     Settings,
     /// The cluster serves other APIs than before.
     Apis,
+    /// Somebody else leads, or may.
+    Deposed,
+    /// What is known may be out of date: everything is read again.
+    Relist,
 }
 
 /// Owns the core.
@@ -42,6 +48,9 @@ pub(super) struct Owner {
     /// How long bindings under way may take to finish at the end.
     pub(super) grace: Duration,
     pub(super) status: Arc<Status>,
+    pub(super) questions: mpsc::Receiver<Question>,
+    /// Whether we lead, if that can change.
+    pub(super) standing: Option<watch::Receiver<Standing>>,
     /// Why and when to end, once asked to.
     pub(super) ending: Option<(Interrupt, Instant)>,
 }
@@ -54,6 +63,13 @@ impl Owner {
     ) -> Result<Interrupt, Error> {
         let mut seen = Vec::with_capacity(INPUTS_PER_STEP_MAX);
         let mut batch = Vec::with_capacity(INPUTS_PER_STEP_MAX);
+        if self.standing.is_some() {
+            let Some(until) = self.leads_until() else {
+                return Ok(Interrupt::Deposed);
+            };
+            // Nothing was read before we led, and whoever led before has been waited for.
+            batch.push(Input::Elected { gap: Duration::ZERO, until });
+        }
         loop {
             let sleep = self.sleep();
             tokio::select! {
@@ -68,6 +84,17 @@ impl Owner {
                 Some(answer) = self.requests.join_next() => batch.push(accept(answer)?),
                 () = tokio::time::sleep(sleep) => batch.push(Input::Tick),
                 Some(why) = interrupts.next() => batch.extend(self.interrupted(why)),
+                Some(question) = self.questions.recv() => {
+                    self.answer(question);
+                    continue;
+                }
+                () = changed(&mut self.standing) => {
+                    let Some(until) = self.leads_until() else {
+                        // Requests under way are dropped with everything else.
+                        return Ok(Interrupt::Deposed);
+                    };
+                    batch.push(Input::Renewed { until });
+                }
             }
             while batch.len() < INPUTS_PER_STEP_MAX
                 && let Some(answer) = self.requests.try_join_next()
@@ -91,10 +118,9 @@ impl Owner {
     }
 
     fn step(&mut self, batch: &mut Vec<Input>) {
-        let started = Instant::now();
-        self.status.metrics.took_in(batch);
+        let (started, inputs_count) = (Instant::now(), batch.len());
         let effects = self.core.step(batch.drain(..), self.clock.now());
-        self.status.metrics.stepped(&effects, started.elapsed());
+        self.status.metrics.stepped(inputs_count, &effects, started.elapsed());
         for effect in effects {
             self.perform(effect);
         }
@@ -124,11 +150,31 @@ impl Owner {
     fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::Report(fact) => log::fact(&fact),
+            Effect::Relist => self.ending = Some((Interrupt::Relist, Instant::now())),
             request => {
                 if let Some(answer) = self.sender.send(request) {
                     self.requests.spawn(answer);
                 }
             }
+        }
+    }
+
+    fn answer(&self, question: Question) {
+        match question {
+            Question::Numbers(answer) => {
+                let snapshot =
+                    Snapshot { counters: self.core.counters().clone(), gauges: self.core.gauges() };
+                // Whoever asked may have gone.
+                let _ = answer.send(snapshot);
+            }
+        }
+    }
+
+    /// Until when what is sent now must have ended; `None` if we do not lead.
+    fn leads_until(&mut self) -> Option<Time> {
+        match *self.standing.as_mut()?.borrow_and_update() {
+            Standing::Leading { until, .. } => Some(self.clock.at(until)),
+            Standing::Following { .. } => None,
         }
     }
 
@@ -150,6 +196,17 @@ impl Owner {
         }
         late.then_some(why)
     }
+}
+
+/// Completes when somebody is elected or deposed, or the lease is renewed.
+async fn changed(standing: &mut Option<watch::Receiver<Standing>>) {
+    if let Some(standing) = standing
+        && standing.changed().await.is_ok()
+    {
+        return;
+    }
+    // There is no election, or it has ended, and then nothing changes any more.
+    std::future::pending().await
 }
 
 fn accept(answer: Result<Answer, tokio::task::JoinError>) -> Result<Input, Error> {

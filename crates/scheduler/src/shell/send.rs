@@ -1,5 +1,6 @@
 //! Requests: every effect that is one becomes a future that ends in its answer, whatever happens.
 
+use super::groups::Groups;
 use crate::config::Config;
 use crate::core::message::{
     Answer, BindOutcome, Effect, EventKey, GroupLookup, Lookup, WriteKey, WriteOutcome,
@@ -10,10 +11,12 @@ use kube::{Api, Client};
 use serde_json::Value;
 use std::future::Future;
 use std::pin::Pin;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
 use tutti_engine::Seat;
 use tutti_k8s::request::{self, EventNote};
-use tutti_k8s::{Capabilities, Condition, PodGroupView, PodView};
+use tutti_k8s::{Capabilities, PodView};
+use tutti_lease::Standing;
 use tutti_model::{ObjectKey, Text};
 
 /// A request under way.
@@ -26,26 +29,45 @@ const ERROR_CHARS_MAX: usize = 300;
 pub(super) struct Sender {
     client: Client,
     timeout: Duration,
+    /// Requests must end before somebody else could lead.
+    standing: Option<watch::Receiver<Standing>>,
     reporter: String,
-    pod_group: Option<kube::api::ApiResource>,
-    group_condition: &'static str,
+    groups: Groups,
 }
 
 impl Sender {
-    pub(super) fn new(client: Client, config: &Config, capabilities: &Capabilities) -> Self {
+    pub(super) fn new(
+        client: Client,
+        config: &Config,
+        capabilities: &Capabilities,
+        standing: Option<watch::Receiver<Standing>>,
+    ) -> Self {
         Self {
+            groups: Groups::new(client.clone(), capabilities),
             client,
             timeout: config.request_timeout,
+            standing,
             reporter: config.scheduler_names.first().cloned().unwrap_or_default(),
-            pod_group: capabilities.pod_group.clone(),
-            group_condition: capabilities.group_condition,
+        }
+    }
+
+    /// How long a request may take that is sent now.
+    fn timeout(&self) -> Duration {
+        let Some(standing) = &self.standing else {
+            return self.timeout;
+        };
+        match *standing.borrow() {
+            Standing::Leading { until, .. } => {
+                self.timeout.min(until.saturating_duration_since(Instant::now()))
+            }
+            Standing::Following { .. } => Duration::ZERO,
         }
     }
 
     /// The request of an effect; `None` for effects that are none.
     pub(super) fn send(&self, effect: Effect) -> Option<Request> {
         let client = self.client.clone();
-        let timeout = self.timeout;
+        let timeout = self.timeout();
         Some(match effect {
             Effect::Bind(seat) => Box::pin(async move {
                 let outcome = bind_outcome(within(timeout, bind(client, &seat)).await);
@@ -59,10 +81,9 @@ impl Sender {
                 Answer::Pod { pod, uid, found }
             }),
             Effect::PatchGroupCondition { group, uid, condition } => {
-                let resource = self.pod_group.clone();
+                let groups = self.groups.clone();
                 Box::pin(async move {
-                    let result =
-                        within(timeout, patch_group(client, resource, &group, &uid, &condition)).await;
+                    let result = within(timeout, groups.set_condition(&group, &uid, &condition)).await;
                     write_answer(WriteKey::Group(group), result)
                 })
             }
@@ -81,9 +102,9 @@ impl Sender {
                 write_answer(WriteKey::Eviction(pod), result)
             }),
             Effect::GetGroup(group) => {
-                let (resource, condition) = (self.pod_group.clone(), self.group_condition);
+                let groups = self.groups.clone();
                 Box::pin(async move {
-                    let found = match within(timeout, get_group(client, resource, &group, condition)).await {
+                    let found = match within(timeout, groups.get(&group)).await {
                         Ok(found) => found,
                         Err(failure) => GroupLookup::Unknown(failure.text()),
                     };
@@ -91,19 +112,19 @@ impl Sender {
                 })
             }
             Effect::PatchGroupMarks { group, uid, marks } => {
-                let resource = self.pod_group.clone();
+                let groups = self.groups.clone();
                 Box::pin(async move {
-                    let body = request::annotations_patch(&uid, &marks);
-                    let result = within(timeout, patch_group_marks(client, resource, &group, body)).await;
+                    let result = within(timeout, groups.set_marks(&group, &uid, marks)).await;
                     write_answer(WriteKey::Marks(group), result)
                 })
             }
             Effect::EmitEvent(note) => {
                 let reporter = self.reporter.clone();
+                let key = EventKey { uid: note.regarding.uid.clone(), reason: note.reason.clone() };
+                let note = self.groups.addressed(*note);
                 Box::pin(async move {
                     let result = within(timeout, emit(client, &note, &reporter)).await;
-                    let (uid, reason) = (note.regarding.uid, note.reason);
-                    write_answer(WriteKey::Event(EventKey { uid, reason }), result)
+                    write_answer(WriteKey::Event(key), result)
                 })
             }
             Effect::Relist | Effect::Report(_) => return None,
@@ -178,53 +199,6 @@ async fn delete_pod(client: Client, pod: &ObjectKey, uid: &Text) -> Result<(), k
     let preconditions = Preconditions { uid: Some(uid.to_string()), resource_version: None };
     let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
     Api::<PodView>::namespaced(client, &pod.namespace).delete(&pod.name, &params).await.map(drop)
-}
-
-async fn get_group(
-    client: Client,
-    resource: Option<kube::api::ApiResource>,
-    group: &ObjectKey,
-    condition: &str,
-) -> Result<GroupLookup, kube::Error> {
-    let Some(resource) = resource else {
-        return Ok(GroupLookup::Gone);
-    };
-    let api = Api::<PodGroupView>::namespaced_with(client, &group.namespace, &resource);
-    let found = api.get_opt(&group.name).await?;
-    Ok(found.map_or(GroupLookup::Gone, |found| GroupLookup::Found(Box::new(found.read(condition)))))
-}
-
-async fn patch_group_marks(
-    client: Client,
-    resource: Option<kube::api::ApiResource>,
-    group: &ObjectKey,
-    body: Value,
-) -> Result<(), kube::Error> {
-    let Some(resource) = resource else {
-        return Ok(());
-    };
-    Api::<PodGroupView>::namespaced_with(client, &group.namespace, &resource)
-        .patch(&group.name, &PatchParams::default(), &Patch::Merge(body))
-        .await
-        .map(drop)
-}
-
-async fn patch_group(
-    client: Client,
-    resource: Option<kube::api::ApiResource>,
-    group: &ObjectKey,
-    uid: &Text,
-    condition: &Condition,
-) -> Result<(), kube::Error> {
-    // Without the kind there is no group that could have been seen.
-    let Some(resource) = resource else {
-        return Ok(());
-    };
-    let body = request::group_condition_patch(uid, condition);
-    Api::<PodGroupView>::namespaced_with(client, &group.namespace, &resource)
-        .patch_status(&group.name, &PatchParams::default(), &Patch::Strategic(body))
-        .await
-        .map(drop)
 }
 
 async fn emit(client: Client, note: &EventNote, reporter: &str) -> Result<(), kube::Error> {

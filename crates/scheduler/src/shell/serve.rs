@@ -18,9 +18,12 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tutti_k8s::Capabilities;
+use tutti_lease::{Election, Place, Standing};
 
 /// Facts that wait for the core. When it is full, watches wait: the API server keeps what they did not read.
 const INPUT_QUEUE_MAX: usize = 4096;
+/// Questions that wait for the owner of the core.
+const QUESTIONS_MAX: usize = 8;
 /// Pause before the cluster is asked a second time what it serves; every further one is twice as long, up to a limit.
 const DISCOVERY_PAUSE_FIRST: Duration = Duration::from_millis(500);
 const DISCOVERY_PAUSE_MAX: Duration = Duration::from_secs(15);
@@ -30,11 +33,14 @@ const DISCOVERY_INTERVAL: Duration = Duration::from_secs(30);
 /// The end, as often as somebody wants to wait for it.
 type End = Shared<BoxFuture<'static, ()>>;
 
-/// A scheduler as a process: it serves health and metrics, takes over settings when they change, and notices when the
-/// cluster begins to serve other APIs.
+/// A scheduler as a process: replicas elect a leader, settings are taken over when they change, it is noticed when the
+/// cluster begins to serve other APIs, and health and metrics are served.
+///
+/// `place` is where the lease is; without it there must never be two processes.
 pub async fn serve(
     client: Client,
     mut settings: watch::Receiver<Settings>,
+    place: Option<Place>,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
     let end: End = futures::FutureExt::boxed(shutdown).shared();
@@ -49,21 +55,101 @@ pub async fn serve(
         }
         None => None,
     };
-    loop {
-        status.enter(Phase::Discovering);
-        let config = settings.borrow_and_update().config.clone();
-        let Some(capabilities) = discover(&client, &end, None).await? else {
-            return Ok(());
-        };
-        let interrupts = stream::select_all([
-            end.clone().map(|()| Interrupt::Stop).into_stream().boxed(),
-            changed_settings(settings.clone()).boxed(),
-            changed_apis(client.clone(), capabilities.clone()).boxed(),
-        ]);
-        let owner = start(client.clone(), config, capabilities, &status);
-        if owner.run(interrupts).await? == Interrupt::Stop {
-            return Ok(());
+    let timing = first.lease.map(|lease| lease.timing).unwrap_or_default();
+    let election = place.map(|place| Election::start(client.clone(), place, timing));
+    let standing = election.as_ref().map(Election::standing);
+    let process = Process { client, status, standing, gap: timing.gap(), end };
+    let result = process.run(&mut settings).await;
+    if let Some(election) = election {
+        // Only now, because nothing is under way any more.
+        election.release().await;
+    }
+    result
+}
+
+struct Process {
+    client: Client,
+    status: Arc<Status>,
+    standing: Option<watch::Receiver<Standing>>,
+    gap: Duration,
+    end: End,
+}
+
+impl Process {
+    /// From one core to the next, until the end.
+    async fn run(&self, settings: &mut watch::Receiver<Settings>) -> Result<(), Error> {
+        let mut waited = None;
+        loop {
+            if !self.wait_to_lead(&mut waited).await {
+                return Ok(());
+            }
+            self.status.enter(Phase::Discovering);
+            let config = settings.borrow_and_update().config.clone();
+            let Some(capabilities) = discover(&self.client, &self.end, None).await? else {
+                return Ok(());
+            };
+            let interrupts = stream::select_all([
+                self.end.clone().map(|()| Interrupt::Stop).into_stream().boxed(),
+                changed_settings(settings.clone()).boxed(),
+                changed_apis(self.client.clone(), capabilities.clone()).boxed(),
+            ]);
+            let owner = start(self.client.clone(), config, capabilities, self.standing.clone(), &self.status);
+            let why = owner.run(interrupts).await;
+            self.status.answered_by(None);
+            self.status.metrics.lead(false);
+            match why? {
+                Interrupt::Stop => return Ok(()),
+                // Our own requests may still be under way somewhere.
+                Interrupt::Deposed => waited = None,
+                Interrupt::Settings | Interrupt::Apis | Interrupt::Relist => {}
+            }
         }
+    }
+
+    /// Waits until this process may act. False if the end comes first. `waited` is the term whose gap is over.
+    async fn wait_to_lead(&self, waited: &mut Option<i32>) -> bool {
+        let Some(mut standing) = self.standing.clone() else {
+            self.status.metrics.lead(true);
+            return true;
+        };
+        loop {
+            let now = standing.borrow_and_update().clone();
+            let wait = match &now {
+                Standing::Leading { takeover, term, .. } if !takeover || *waited == Some(*term) => break,
+                Standing::Leading { .. } => {
+                    self.status.enter(Phase::Waiting);
+                    self.gap
+                }
+                Standing::Following { leader } => {
+                    self.status.enter(Phase::Following(leader.clone()));
+                    Duration::MAX
+                }
+            };
+            let changed = async {
+                // An error means that the election has ended, and then nothing changes any more.
+                if standing.wait_for(|next| leader_of(next) != leader_of(&now)).await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            };
+            tokio::select! {
+                () = self.end.clone() => return false,
+                () = tokio::time::sleep(wait) => {
+                    *waited = leader_of(&now).ok();
+                    break;
+                }
+                () = changed => {}
+            }
+        }
+        self.status.metrics.lead(true);
+        true
+    }
+}
+
+/// The term that we lead in, or who else leads. Being renewed changes neither.
+fn leader_of(standing: &Standing) -> Result<i32, Option<&str>> {
+    match standing {
+        Standing::Leading { term, .. } => Ok(*term),
+        Standing::Following { leader } => Err(leader.as_deref()),
     }
 }
 
@@ -87,22 +173,31 @@ pub(super) fn start(
     client: Client,
     config: Config,
     capabilities: Capabilities,
+    standing: Option<watch::Receiver<Standing>>,
     status: &Arc<Status>,
 ) -> Running {
     log::started(&config, &capabilities);
     let (tell, seen) = mpsc::channel(INPUT_QUEUE_MAX);
     let mut tasks = JoinSet::new();
     watches::start(&client, &capabilities, &tell, &mut tasks);
+    let (ask, questions) = mpsc::channel(QUESTIONS_MAX);
+    status.answered_by(Some(ask));
     let workloads = (!capabilities.link.has_group_objects()).then(Workloads::default);
     let owner = Owner {
         grace: config.shutdown_grace,
-        sender: Sender::new(client, &config, &capabilities),
-        core: Core::new(config, capabilities),
+        sender: Sender::new(client, &config, &capabilities, standing.clone()),
+        core: if standing.is_some() {
+            Core::standby(config, capabilities)
+        } else {
+            Core::new(config, capabilities)
+        },
         seen,
         workloads,
         requests: JoinSet::new(),
         clock: Clock::start(),
         status: Arc::clone(status),
+        questions,
+        standing,
         ending: None,
     };
     Running { owner, _watches: tasks }

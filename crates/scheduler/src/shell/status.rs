@@ -1,17 +1,26 @@
 //! What the process says of itself: whether it lives, whether it is ready, and its metrics.
 
 use super::metrics::Metrics;
+use super::numbers::Snapshot;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, oneshot};
 
 /// The owner of the core steps at least every minute; one that was not seen for this long hangs.
 const SILENCE_MAX: Duration = Duration::from_secs(180);
+
+/// How long the owner of the core may take to answer a question.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
 
 /// What the process does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// It asks the cluster what it serves.
     Discovering,
+    /// Another replica schedules; `None` until the lease could be read.
+    Following(Option<String>),
+    /// It leads, and waits until nothing of the leader before can be under way.
+    Waiting,
     /// It reads the cluster for the first time.
     Listing,
     /// It schedules.
@@ -28,6 +37,15 @@ pub(crate) type Verdict = Result<String, String>;
 pub(crate) struct Status {
     pub(crate) metrics: Metrics,
     state: Mutex<State>,
+    /// To whoever owns the core, while there is one.
+    owner: Mutex<Option<mpsc::Sender<Question>>>,
+}
+
+/// Something that only the owner of the core can answer.
+#[derive(Debug)]
+pub(crate) enum Question {
+    /// What was counted?
+    Numbers(oneshot::Sender<Snapshot>),
 }
 
 #[derive(Debug)]
@@ -39,13 +57,29 @@ struct State {
 impl Default for Status {
     fn default() -> Self {
         let state = State { phase: Phase::Discovering, last_alive: Instant::now() };
-        Self { metrics: Metrics::default(), state: Mutex::new(state) }
+        Self { metrics: Metrics::default(), state: Mutex::new(state), owner: Mutex::default() }
     }
 }
 
 impl Status {
     pub(crate) fn enter(&self, phase: Phase) {
         self.lock().phase = phase;
+    }
+
+    /// From now on, questions go there.
+    pub(crate) fn answered_by(&self, owner: Option<mpsc::Sender<Question>>) {
+        *self.owner.lock().unwrap_or_else(PoisonError::into_inner) = owner;
+    }
+
+    /// The core's answer; `None` if there is no core, or it does not answer in time.
+    pub(crate) async fn ask<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> Question) -> Option<T> {
+        let owner = self.owner.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+        let (answer, answered) = oneshot::channel();
+        let asked = async {
+            owner.send(question(answer)).await.ok()?;
+            answered.await.ok()
+        };
+        tokio::time::timeout(ANSWER_MAX, asked).await.ok()?
     }
 
     /// Called whenever the task that schedules comes by.
@@ -57,17 +91,21 @@ impl Status {
     pub(crate) fn live(&self) -> Verdict {
         let state = self.lock();
         let silence = state.last_alive.elapsed();
+        let core_runs = matches!(state.phase, Phase::Listing | Phase::Scheduling | Phase::Stopping);
         // Before the core is there, nobody steps; every wait there has an end of its own.
-        if state.phase != Phase::Discovering && silence > SILENCE_MAX {
+        if core_runs && silence > SILENCE_MAX {
             return Err(format!("nothing was decided or taken in for {} s", silence.as_secs()));
         }
         Ok("ok".to_owned())
     }
 
-    /// A process is ready if it schedules.
+    /// A process is ready if it schedules, or stands by and could.
     pub(crate) fn ready(&self) -> Verdict {
-        match self.lock().phase {
+        match &self.lock().phase {
             Phase::Scheduling => Ok("scheduling".to_owned()),
+            Phase::Following(Some(leader)) => Ok(format!("standing by: {leader} leads")),
+            Phase::Following(None) => Err("the lease cannot be read".to_owned()),
+            Phase::Waiting => Err("waiting for requests of the leader before to end".to_owned()),
             Phase::Discovering => Err("the cluster has not said yet which APIs it serves".to_owned()),
             Phase::Listing => Err("the cluster is being read".to_owned()),
             Phase::Stopping => Err("stopping".to_owned()),
@@ -85,13 +123,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ready_means_that_it_schedules() {
+    fn ready_means_that_it_schedules_or_could() {
         let status = Status::default();
         assert!(status.ready().is_err());
         status.enter(Phase::Listing);
         assert!(status.ready().is_err());
         status.enter(Phase::Scheduling);
         assert_eq!(status.ready(), Ok("scheduling".to_owned()));
+        status.enter(Phase::Following(None));
+        assert!(status.ready().is_err(), "it could not take over");
+        status.enter(Phase::Following(Some("other".to_owned())));
+        assert_eq!(status.ready(), Ok("standing by: other leads".to_owned()));
+        status.enter(Phase::Waiting);
+        assert!(status.ready().is_err());
         status.enter(Phase::Stopping);
         assert!(status.ready().is_err());
     }

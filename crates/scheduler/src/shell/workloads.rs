@@ -137,9 +137,8 @@ impl Workloads {
     fn groups_of(&self, workload: &ObjectKey) -> Vec<ObjectKey> {
         // Names of groups begin with that of their workload, so they are together.
         let names = self.pods_of_group.range(workload.clone()..).map(|(key, _)| key);
-        let near = names.take_while(|key| {
-            key.namespace == workload.namespace && key.name.starts_with(&*workload.name)
-        });
+        let near = names
+            .take_while(|key| key.namespace == workload.namespace && key.name.starts_with(&*workload.name));
         near.filter(|key| workload_of(key) == *workload).cloned().collect()
     }
 }

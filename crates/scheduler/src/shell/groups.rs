@@ -1,0 +1,111 @@
+//! Requests about groups, in the ways in which clusters serve them.
+
+use crate::core::message::GroupLookup;
+use kube::api::{ApiResource, Patch, PatchParams};
+use kube::{Api, Client};
+use tutti_k8s::request::{self, EventNote};
+use tutti_k8s::workload::{mark_of, workload_of, workload_uid};
+use tutti_k8s::{Capabilities, Condition, GroupLink, PodGroupView, WorkloadView};
+use tutti_model::{ObjectKey, Text};
+
+/// Under this name conditions are applied; nobody else's are touched.
+const FIELD_MANAGER: &str = "tutti-scheduler";
+
+/// Sends requests about groups.
+#[derive(Clone)]
+pub(super) struct Groups {
+    client: Client,
+    resource: Option<ApiResource>,
+    condition: &'static str,
+    link: GroupLink,
+}
+
+impl Groups {
+    pub(super) fn new(client: Client, capabilities: &Capabilities) -> Self {
+        Self {
+            client,
+            resource: capabilities.pod_group.clone(),
+            condition: capabilities.group_condition,
+            link: capabilities.link,
+        }
+    }
+
+    /// The group as it is now.
+    pub(super) async fn get(&self, group: &ObjectKey) -> Result<GroupLookup, kube::Error> {
+        // Without the kind there is no group that could have been seen.
+        let Some(resource) = &self.resource else {
+            return Ok(GroupLookup::Gone);
+        };
+        let client = self.client.clone();
+        let found = if self.link.has_group_objects() {
+            let api = Api::<PodGroupView>::namespaced_with(client, &group.namespace, resource);
+            api.get_opt(&group.name).await?.map(|found| found.read(self.condition))
+        } else {
+            let api = Api::<WorkloadView>::namespaced_with(client, &group.namespace, resource);
+            let workload = api.get_opt(&workload_of(group).name).await?;
+            workload.and_then(|workload| workload.read().group(group))
+        };
+        Ok(found.map_or(GroupLookup::Gone, |found| GroupLookup::Found(Box::new(found))))
+    }
+
+    /// Sets one condition in the status of a group. Groups without a status have only events.
+    pub(super) async fn set_condition(
+        &self,
+        group: &ObjectKey,
+        uid: &Text,
+        condition: &Condition,
+    ) -> Result<(), kube::Error> {
+        let Some(resource) = &self.resource else {
+            return Ok(());
+        };
+        let (params, patch) = match self.link {
+            GroupLink::WorkloadRef => return Ok(()),
+            GroupLink::SchedulingGroup => {
+                let body = request::group_condition_patch(uid, condition);
+                (PatchParams::default(), Patch::Strategic(body))
+            }
+            GroupLink::Label => {
+                let body = request::group_condition_apply(resource, &group.name, uid, condition);
+                (PatchParams::apply(FIELD_MANAGER).force(), Patch::Apply(body))
+            }
+        };
+        let api = Api::<PodGroupView>::namespaced_with(self.client.clone(), &group.namespace, resource);
+        api.patch_status(&group.name, &params, &patch).await.map(drop)
+    }
+
+    /// Sets annotations of a group, or removes those without a value.
+    pub(super) async fn set_marks(
+        &self,
+        group: &ObjectKey,
+        uid: &Text,
+        marks: Vec<(Text, Option<Text>)>,
+    ) -> Result<(), kube::Error> {
+        let Some(resource) = &self.resource else {
+            return Ok(());
+        };
+        let (key, body) = if self.link.has_group_objects() {
+            (group.clone(), request::annotations_patch(uid, &marks))
+        } else {
+            let marks: Vec<_> =
+                marks.into_iter().map(|(mark, value)| (mark_of(&mark, group), value)).collect();
+            (workload_of(group), request::annotations_patch(workload_uid(uid), &marks))
+        };
+        let api = Api::<PodGroupView>::namespaced_with(self.client.clone(), &key.namespace, resource);
+        api.patch(&key.name, &PatchParams::default(), &Patch::Merge(body)).await.map(drop)
+    }
+
+    /// An event about a group that has no object is about its workload, and says which part is meant.
+    pub(super) fn addressed(&self, mut note: EventNote) -> EventNote {
+        let about_group =
+            self.resource.as_ref().is_some_and(|resource| *resource.kind == *note.regarding.kind);
+        if self.link.has_group_objects() || !about_group {
+            return note;
+        }
+        let workload = workload_of(&note.regarding.key);
+        let part = note.regarding.key.name.strip_prefix(&*workload.name).unwrap_or_default();
+        note.message = Text::from(format!("pod group {}: {}", part.trim_start_matches('/'), note.message));
+        note.regarding.uid = Text::from(workload_uid(&note.regarding.uid));
+        note.regarding.key = workload;
+        note
+    }
+}
