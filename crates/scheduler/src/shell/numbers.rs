@@ -129,7 +129,7 @@ impl Writer<'_> {
 
     fn seconds(&mut self, name: &str, help: &str, times: &Histogram) -> Result<(), Error> {
         let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Histogram)?;
-        let bounds = BUCKETS_MS.iter().map(|&ms| ms as f64 / 1000.0).chain([f64::MAX]);
+        let bounds = BUCKETS_MS.iter().map(|&ms| ms as f64 / 1000.0).chain([f64::INFINITY]);
         let counts = times.counts.iter().copied().chain([times.beyond]);
         let buckets: Vec<(f64, u64)> = bounds.zip(counts).collect();
         metric.encode_histogram::<NoLabelSet>(times.sum_ms as f64 / 1000.0, times.count(), &buckets, None)

@@ -206,7 +206,7 @@ async fn changed(standing: &mut Option<watch::Receiver<Standing>>) {
         return;
     }
     // There is no election, or it has ended, and then nothing changes any more.
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 fn accept(answer: Result<Answer, tokio::task::JoinError>) -> Result<Input, Error> {

@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 use tutti_cluster::cluster::{Cluster, ClusterOptions};
 use tutti_cluster::kubelet::{self, NodeTemplate};
 use tutti_cluster::listener::Port;
+use tutti_cluster::registry::Release;
 use tutti_k8s::Capabilities;
 use tutti_scheduler::{Config, Error};
 
@@ -32,7 +33,13 @@ pub(crate) struct World {
 impl World {
     /// A cluster without nodes and without a scheduler.
     pub(crate) async fn empty() -> Self {
+        Self::of_release(Release::default()).await
+    }
+
+    /// A cluster like this release of Kubernetes, without nodes and without a scheduler.
+    pub(crate) async fn of_release(release: Release) -> Self {
         let options = ClusterOptions {
+            release,
             port: Port::Exactly(0),
             kubelets: kubelet::Options {
                 start_delay: Duration::from_millis(20),
@@ -108,16 +115,29 @@ impl World {
     }
 
     pub(crate) async fn pod(&self, name: &str, group: Option<&str>, cpus: &str) {
+        match group {
+            Some(group) => {
+                self.pod_with(name, &json!({"schedulingGroup": {"podGroupName": group}}), cpus).await
+            }
+            None => self.pod_with(name, &json!({}), cpus).await,
+        }
+    }
+
+    /// A pod with these fields in its spec besides the usual ones.
+    pub(crate) async fn pod_with(&self, name: &str, fields: &Value, cpus: &str) {
         let mut spec = json!({
             "schedulerName": "tutti",
             "containers": [{"name": "main", "image": "any", "resources": {"requests": {"cpu": cpus}}}],
         });
-        if let Some(group) = group {
-            spec["schedulingGroup"] = json!({"podGroupName": group});
+        for (field, value) in fields.as_object().into_iter().flatten() {
+            spec[field] = value.clone();
         }
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec});
+        // Of no type, because types know one release and would lose fields of another.
         let pod = serde_json::from_value(pod).expect("it is a pod");
-        self.pods().create(&PostParams::default(), &pod).await.expect("the pod is taken");
+        let resource = ApiResource::erase::<Pod>(&());
+        let pods = Api::<DynamicObject>::default_namespaced_with(self.client.clone(), &resource);
+        pods.create(&PostParams::default(), &pod).await.expect("the pod is taken");
     }
 
     pub(crate) async fn members(&self, group: &str, range: std::ops::Range<usize>, cpus: &str) {

@@ -3,3 +3,4 @@
 mod harness;
 mod malformed;
 mod stories;
+mod workloads;
