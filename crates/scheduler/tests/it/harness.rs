@@ -115,12 +115,8 @@ impl World {
     }
 
     pub(crate) async fn pod(&self, name: &str, group: Option<&str>, cpus: &str) {
-        match group {
-            Some(group) => {
-                self.pod_with(name, &json!({"schedulingGroup": {"podGroupName": group}}), cpus).await
-            }
-            None => self.pod_with(name, &json!({}), cpus).await,
-        }
+        let fields = group.map_or(json!({}), |group| json!({"schedulingGroup": {"podGroupName": group}}));
+        self.pod_with(name, &fields, cpus).await;
     }
 
     /// A pod with these fields in its spec besides the usual ones.
