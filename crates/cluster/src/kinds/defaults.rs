@@ -63,14 +63,14 @@ pub(super) fn namespace(object: &mut Map<String, Value>) {
 }
 
 /// Sets a field that is absent or null.
-pub(super) fn set(object: &mut Map<String, Value>, field: &str, default: Value) {
+pub(crate) fn set(object: &mut Map<String, Value>, field: &str, default: Value) {
     if object.get(field).is_none_or(Value::is_null) {
         object.insert(field.to_owned(), default);
     }
 }
 
 /// A nested object, made if it is absent or null; `None` if something else is there.
-pub(super) fn child<'a>(
+pub(crate) fn child<'a>(
     object: &'a mut Map<String, Value>,
     field: &str,
 ) -> Option<&'a mut Map<String, Value>> {
@@ -79,7 +79,7 @@ pub(super) fn child<'a>(
 }
 
 /// A nested object if it is there.
-pub(super) fn existing<'a>(
+pub(crate) fn existing<'a>(
     object: &'a mut Map<String, Value>,
     field: &str,
 ) -> Option<&'a mut Map<String, Value>> {

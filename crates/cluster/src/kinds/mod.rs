@@ -9,13 +9,13 @@ mod conditions;
 mod config;
 mod containers;
 mod convert;
-mod defaults;
+pub(crate) mod defaults;
 mod events;
 pub(crate) mod field;
 mod groups;
 mod jobs;
 mod metadata;
-mod names;
+pub(crate) mod names;
 mod others;
 mod placement;
 mod pod;
@@ -32,6 +32,7 @@ mod storage;
 mod tests;
 mod workload;
 
+use crate::custom;
 use crate::error::{ApiError, Cause};
 use crate::registry::{Release, Resource, api_version};
 use crate::schema;
@@ -83,6 +84,10 @@ pub fn causes_in_version(resource: &Resource, version: &str, causes: Vec<Cause>)
 
 /// Fills in what Kubernetes would fill in on a write, and gives every amount its one spelling.
 pub fn set_defaults(resource: &Resource, object: &mut Value) {
+    if let Some(definition) = resource.custom {
+        custom::set_defaults(definition, resource, object);
+        return;
+    }
     schema::for_each_quantity(resource, resource.hub, object, quantity::canonicalise);
     defaults::set_defaults(resource, object);
 }
@@ -95,6 +100,10 @@ pub fn validate_create(resource: &Resource, object: &Value) -> Vec<Cause> {
     }
     let root = Field::root(object);
     metadata::validate(resource, &root, &mut out);
+    if let Some(definition) = resource.custom {
+        out.extend(custom::validate_object(definition, resource, object));
+        return out;
+    }
     let rules = rules::of(resource);
     (rules.validate)(&root, &mut out);
     (rules.validate_new)(&root, &mut out);
@@ -107,8 +116,13 @@ pub fn validate_update(resource: &Resource, old: &Value, new: &Value) -> Vec<Cau
     if !out.is_empty() {
         return out;
     }
+    let object = new;
     let (old, new) = (Field::root(old), Field::root(new));
     metadata::validate_update(resource, &old, &new, &mut out);
+    if let Some(definition) = resource.custom {
+        out.extend(custom::validate_object(definition, resource, object));
+        return out;
+    }
     let rules = rules::of(resource);
     (rules.validate)(&new, &mut out);
     (rules.validate_update)(&old, &new, &mut out);
@@ -130,6 +144,9 @@ pub fn validate_status(resource: &Resource, old: &Value, new: &Value) -> Vec<Cau
     let mut out = schema::wrong_types(resource, resource.hub, new);
     if !out.is_empty() {
         return out;
+    }
+    if let Some(definition) = resource.custom {
+        return custom::validate_object(definition, resource, new);
     }
     let (old, new) = (Field::root(old), Field::root(new));
     (rules::of(resource).validate_status)(&old, &new, &mut out);

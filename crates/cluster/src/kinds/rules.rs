@@ -6,6 +6,7 @@ use super::{
     claims, config, defaults, events, groups, jobs, others, pod, pod_defaults, pod_update, replicas,
     services, storage, workload,
 };
+use crate::custom;
 use crate::error::Cause;
 use crate::registry::Resource;
 use serde_json::{Map, Value};
@@ -93,6 +94,11 @@ static RULES: &[KindRules] = &[
     rules("", "PersistentVolume").defaults(storage::volume_defaults),
     rules("", "PersistentVolumeClaim").defaults(storage::claim_defaults),
     rules("", "ReplicationController").defaults(replicas::controller_defaults),
+    rules(custom::GROUP, custom::KIND)
+        .defaults(custom::defaults)
+        .valid(custom::validate)
+        .new_valid(custom::validate_new)
+        .update_valid(custom::validate_update),
     rules("apps", "Deployment").defaults(replicas::deployment_defaults),
     rules("apps", "ReplicaSet").defaults(replicas::replica_set_defaults),
     rules("apps", "StatefulSet").defaults(replicas::stateful_set_defaults),

@@ -11,6 +11,14 @@ pub(super) fn selectable_field(resource: &Resource, label: &str, object: &Value)
         "metadata.namespace" if resource.namespaced => return Some(at(&["metadata", "namespace"])),
         _ => {}
     }
+    if let Some(definition) = resource.custom {
+        let version = definition.version(resource.hub)?;
+        let (_, path) = version.selectable.iter().find(|(name, _)| name == label)?;
+        let found = path.first(object).filter(|value| !value.is_null());
+        return Some(
+            found.map_or_else(String::new, |v| v.as_str().map_or_else(|| v.to_string(), str::to_owned)),
+        );
+    }
     Some(match (resource.group, resource.kind, label) {
         ("", "Pod", "spec.nodeName") => at(&["spec", "nodeName"]),
         ("", "Pod", "spec.restartPolicy") => at(&["spec", "restartPolicy"]),

@@ -1,17 +1,47 @@
 //! What one server serves.
 
 use super::{PerRelease, Release, Resource, ResourceId, table};
+use crate::schema::{self, Document};
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-/// Everything that one API server serves.
-#[derive(Debug, Clone, Copy)]
+/// Everything that one API server serves: the built-in kinds of a release, and custom ones that come and go.
+#[derive(Debug)]
 pub struct Catalog {
     release: Release,
+    custom: RwLock<Arc<CustomKinds>>,
+}
+
+/// Custom kinds at one moment.
+#[derive(Debug, Default)]
+struct CustomKinds {
+    /// One for every custom resource that there ever was: positions stay, so that ids do.
+    slots: Vec<Slot>,
+    documents: OnceLock<BTreeMap<String, Document>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    /// What is or was served there.
+    resource: &'static Resource,
+    state: CustomState,
+}
+
+/// Whether a custom kind is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CustomState {
+    /// It is.
+    Served,
+    /// Its definition is being deleted: objects can be read and deleted, but not made.
+    Terminating,
+    /// It is not; objects of it are history.
+    Gone,
 }
 
 impl Catalog {
     /// What this release serves.
     pub fn new(release: Release) -> Self {
-        Self { release }
+        Self { release, custom: RwLock::default() }
     }
 
     /// The release that is served.
@@ -19,31 +49,97 @@ impl Catalog {
         self.release
     }
 
-    /// All resources that objects can be stored of, whether this release serves them or not.
+    /// All resources that objects can be stored of, whether they are served or not.
     pub fn ids(&self) -> impl Iterator<Item = ResourceId> + use<> {
-        built_in(self.release).iter().enumerate().map(|(index, resource)| ResourceId { index, resource })
+        let table = built_in(self.release);
+        let custom = self.custom();
+        let count = custom.slots.len();
+        let custom = (0..count).filter_map(move |at| Some(custom.slots.get(at)?.resource));
+        table.iter().chain(custom).enumerate().map(|(index, resource)| ResourceId { index, resource })
     }
 
     /// The resources that are served, in the order of discovery.
     pub fn resources(&self) -> impl Iterator<Item = &'static Resource> + use<> {
-        self.ids().map(ResourceId::resource).filter(|resource| !resource.versions.is_empty())
+        let table = built_in(self.release).iter().filter(|resource| !resource.versions.is_empty());
+        let custom = self.custom();
+        let served: Vec<_> = custom.served().map(|(_, slot)| slot.resource).collect();
+        table.chain(served)
     }
 
     /// The resource that is served under this group, version and plural name, and the version as the registry
     /// spells it.
     pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<(ResourceId, &'static str)> {
-        self.ids().filter(|id| id.resource().plural == plural).find_map(|id| {
-            let spelled = id.resource().served_as(group, version)?;
-            Some((id, spelled))
-        })
+        self.find_by(
+            |resource| {
+                if resource.plural == plural { resource.served_as(group, version) } else { None }
+            },
+        )
     }
 
     /// The resource of a kind as owner references name it; any served version of the group will do.
     pub fn of_kind(&self, group: &str, kind: &str) -> Option<ResourceId> {
-        self.ids().filter(|id| id.resource().kind == kind).find(|id| {
-            let resource = id.resource();
-            resource.places().any(|place| place.group == group)
+        self.find_by(|resource| {
+            let found = resource.kind == kind && resource.places().any(|place| place.group == group);
+            found.then_some(())
         })
+        .map(|(id, ())| id)
+    }
+
+    fn find_by<T>(&self, test: impl Fn(&'static Resource) -> Option<T>) -> Option<(ResourceId, T)> {
+        let table = built_in(self.release);
+        let mut all = table.iter().enumerate();
+        let built_in =
+            all.find_map(|(index, resource)| Some((ResourceId { index, resource }, test(resource)?)));
+        built_in.or_else(|| {
+            self.custom().served().find_map(|(at, Slot { resource, .. })| {
+                Some((ResourceId { index: table.len() + at, resource }, test(resource)?))
+            })
+        })
+    }
+
+    /// True if objects of this resource may be made.
+    pub(crate) fn accepts_new(&self, id: ResourceId) -> bool {
+        match id.index.checked_sub(table::RESOURCES.len()) {
+            None => true,
+            Some(at) => self.custom().slots.get(at).is_some_and(|slot| slot.state == CustomState::Served),
+        }
+    }
+
+    /// OpenAPI documents of custom kinds, by their paths.
+    pub(crate) fn custom_documents(&self) -> BTreeMap<String, Document> {
+        let custom = self.custom();
+        let served = || custom.served().map(|(_, slot)| slot.resource);
+        custom.documents.get_or_init(|| schema::custom_documents(served())).clone()
+    }
+
+    /// Replaces the custom kinds. Those that are not among the new ones are gone. Returns how many resources there
+    /// are now, gone ones included.
+    pub(crate) fn set_custom(&self, kinds: impl Iterator<Item = (&'static Resource, CustomState)>) -> usize {
+        let mut custom = self.custom.write().unwrap_or_else(PoisonError::into_inner);
+        let mut slots: Vec<Slot> =
+            custom.slots.iter().map(|slot| Slot { state: CustomState::Gone, ..*slot }).collect();
+        for (resource, state) in kinds {
+            let is_same = |slot: &&mut Slot| {
+                slot.resource.group == resource.group && slot.resource.plural == resource.plural
+            };
+            match slots.iter_mut().find(is_same) {
+                Some(slot) => *slot = Slot { resource, state },
+                None => slots.push(Slot { resource, state }),
+            }
+        }
+        let count = slots.len();
+        *custom = Arc::new(CustomKinds { slots, documents: OnceLock::new() });
+        table::RESOURCES.len() + count
+    }
+
+    fn custom(&self) -> Arc<CustomKinds> {
+        Arc::clone(&self.custom.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl CustomKinds {
+    fn served(&self) -> impl Iterator<Item = (usize, Slot)> {
+        self.slots.iter().copied().enumerate().filter(|(_, slot)| slot.state != CustomState::Gone)
     }
 }
 

@@ -6,10 +6,12 @@ mod release;
 mod table;
 
 pub use catalog::Catalog;
-pub(crate) use catalog::built_in;
+pub(crate) use catalog::{CustomState, built_in};
 pub(crate) use release::PerRelease;
 pub use release::{Release, UnknownRelease};
 pub use table::RESOURCES;
+
+use crate::custom::Definition;
 
 /// A resource as users address it: `pods`, `podgroups.scheduling.k8s.io`.
 #[derive(Debug, Clone, Copy)]
@@ -41,8 +43,10 @@ pub struct Resource {
     pub access: Access,
     /// The release of Kubernetes that the resource is served like.
     pub release: Release,
+    /// What the definition of a custom kind says; nothing for built-in ones.
+    pub(crate) custom: Option<&'static Definition>,
     /// Versions that only one release serves, where there are such.
-    by_release: Option<&'static VersionsByRelease>,
+    pub(crate) by_release: Option<&'static VersionsByRelease>,
 }
 
 /// What can be done with objects of a resource.
@@ -56,7 +60,7 @@ pub enum Access {
 
 /// Versions that came and went.
 #[derive(Debug)]
-struct VersionsByRelease {
+pub(crate) struct VersionsByRelease {
     v1_35: &'static [&'static str],
     v1_36: &'static [&'static str],
     v1_37: &'static [&'static str],
@@ -135,17 +139,18 @@ pub struct ResourceId {
 impl ResourceId {
     /// All built-in ones, in the order of the table.
     pub fn all() -> impl Iterator<Item = Self> {
-        Catalog::new(Release::All).ids()
+        table::RESOURCES.iter().enumerate().map(|(index, resource)| Self { index, resource })
     }
 
     /// The built-in resource that is served under this group, version and plural name.
     pub fn find(group: &str, version: &str, plural: &str) -> Option<Self> {
-        Catalog::new(Release::All).find(group, version, plural).map(|(id, _)| id)
+        Self::all().find(|id| id.resource.plural == plural && id.resource.served_as(group, version).is_some())
     }
 
     /// The built-in resource of a kind.
     pub fn of_kind(group: &str, kind: &str) -> Option<Self> {
-        Catalog::new(Release::All).of_kind(group, kind)
+        Self::all()
+            .find(|id| id.resource.kind == kind && id.resource.places().any(|place| place.group == group))
     }
 
     /// What is served.

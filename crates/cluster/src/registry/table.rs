@@ -3,6 +3,7 @@
 use super::{Access, Release, Resource, StatusRule, Subresource, VersionsByRelease};
 
 const CORE: &str = "";
+const API_EXTENSIONS: &str = "apiextensions.k8s.io";
 const APPS: &str = "apps";
 const AUTHENTICATION: &str = "authentication.k8s.io";
 const AUTHORIZATION: &str = "authorization.k8s.io";
@@ -41,6 +42,15 @@ pub static RESOURCES: &[Resource] = &[
         .short(&["rc"])
         .in_all()
         .scaled(),
+    cluster(
+        API_EXTENSIONS,
+        "CustomResourceDefinition",
+        "customresourcedefinitions",
+        "customresourcedefinition",
+    )
+    .short(&["crd", "crds"])
+    .in_category(&["api-extensions"])
+    .status(),
     namespaced(APPS, "Deployment", "deployments", "deployment").short(&["deploy"]).in_all().scaled(),
     namespaced(APPS, "ReplicaSet", "replicasets", "replicaset").short(&["rs"]).in_all().scaled(),
     namespaced(APPS, "StatefulSet", "statefulsets", "statefulset").short(&["sts"]).in_all().scaled(),
@@ -110,6 +120,7 @@ const fn cluster(
         access: Access::Stored,
         release: Release::All,
         by_release: None,
+        custom: None,
     }
 }
 
@@ -147,9 +158,13 @@ impl Resource {
         Self { short_names, ..self }
     }
 
+    const fn in_category(self, categories: &'static [&'static str]) -> Self {
+        Self { categories, ..self }
+    }
+
     /// Shown by `kubectl get all`.
     const fn in_all(self) -> Self {
-        Self { categories: &["all"], ..self }
+        self.in_category(&["all"])
     }
 
     const fn status(self) -> Self {

@@ -6,6 +6,7 @@ use k8s_openapi::api::{
     apps, authentication, authorization, autoscaling, batch, coordination, core, events, policy, resource,
     scheduling, storage,
 };
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as apiextensions;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
@@ -19,14 +20,14 @@ const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 const INT_OR_STRING: &str = "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
 
+/// Makes the generator know these types.
+macro_rules! know {
+    ($generator:ident: $($kind:ty),+ $(,)?) => {{ $($generator.subschema_for::<$kind>();)+ }};
+}
+
 /// All schemas of a version, those of its lists and of what requests and answers need included.
 pub(super) fn of(release: Release, group: &str, version: &str) -> Components {
-    let mut generator = SchemaSettings::draft07()
-        .with(|settings| {
-            settings.definitions_path = PLACE.into();
-            settings.meta_schema = None;
-        })
-        .into_generator();
+    let mut generator = generator();
     register(&mut generator, group, version);
     let mut components = generator.take_definitions(false);
     match (group, version) {
@@ -37,12 +38,7 @@ pub(super) fn of(release: Release, group: &str, version: &str) -> Components {
     for (resource, spelled) in served(release, group, version) {
         components.insert(list_name(resource, spelled), list_of(&kind_name(resource, spelled)));
     }
-    components.insert(
-        format!("{META}.Patch"),
-        json!({
-            "description": "The body of a patch; its media type says what it means.", "type": "object",
-        }),
-    );
+    add_patch(&mut components);
     for (name, schema) in &mut components {
         finish(name, schema);
     }
@@ -57,6 +53,36 @@ pub(super) fn of(release: Release, group: &str, version: &str) -> Components {
     components
 }
 
+/// The schemas that every document needs, whatever its kinds.
+pub(super) fn meta_components() -> Components {
+    let mut generator = generator();
+    know!(generator: meta::ObjectMeta, meta::ListMeta, meta::DeleteOptions, meta::Status, autoscaling::v1::Scale);
+    let mut components = generator.take_definitions(false);
+    add_patch(&mut components);
+    for (name, schema) in &mut components {
+        finish(name, schema);
+    }
+    components
+}
+
+fn generator() -> SchemaGenerator {
+    SchemaSettings::draft07()
+        .with(|settings| {
+            settings.definitions_path = PLACE.into();
+            settings.meta_schema = None;
+        })
+        .into_generator()
+}
+
+fn add_patch(components: &mut Components) {
+    components.insert(
+        format!("{META}.Patch"),
+        json!({
+            "description": "The body of a patch; its media type says what it means.", "type": "object",
+        }),
+    );
+}
+
 /// Resources that are served in this version, with the version as the registry spells it.
 pub(super) fn served(
     release: Release,
@@ -69,11 +95,23 @@ pub(super) fn served(
 /// The full name of a kind: `io.k8s.api.core.v1.Pod`.
 pub(super) fn kind_name(resource: &Resource, version: &str) -> String {
     let (group, version) = version.split_once('/').unwrap_or((resource.group, version));
+    if resource.custom.is_some() {
+        return custom_kind_name(group, version, resource.kind);
+    }
+    if group == crate::custom::GROUP {
+        return format!("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.{version}.{}", resource.kind);
+    }
     let group = match group {
         "" => "core",
         group => group.split('.').next().unwrap_or(group),
     };
     format!("io.k8s.api.{group}.{version}.{}", resource.kind)
+}
+
+/// The full name of a custom kind: `com.example.v1.Widget`.
+pub(super) fn custom_kind_name(group: &str, version: &str, kind: &str) -> String {
+    let reversed: Vec<&str> = group.rsplit('.').collect();
+    format!("{}.{version}.{kind}", reversed.join("."))
 }
 
 /// The full name of a kind's list.
@@ -93,11 +131,6 @@ pub(super) fn referenced(schema: &Value) -> Option<&str> {
     direct.or_else(wrapped)?.as_str()?.strip_prefix("#")?.strip_prefix(PLACE)?.strip_prefix('/')
 }
 
-/// Makes the generator know these types.
-macro_rules! know {
-    ($generator:ident: $($kind:ty),+ $(,)?) => {{ $($generator.subschema_for::<$kind>();)+ }};
-}
-
 /// Makes the generator know every type of this version. Older versions of workloads start from v1beta1.
 fn register(generator: &mut SchemaGenerator, group: &str, version: &str) {
     know!(generator: meta::ListMeta, meta::DeleteOptions, meta::Status);
@@ -108,6 +141,7 @@ fn register(generator: &mut SchemaGenerator, group: &str, version: &str) {
             core::v1::PersistentVolume, core::v1::PersistentVolumeClaim, core::v1::ReplicationController,
             policy::v1::Eviction, autoscaling::v1::Scale,
         ),
+        ("apiextensions.k8s.io", "v1") => know!(generator: apiextensions::CustomResourceDefinition),
         ("apps", "v1") => know!(generator:
             apps::v1::Deployment, apps::v1::ReplicaSet, apps::v1::StatefulSet, apps::v1::DaemonSet,
             autoscaling::v1::Scale,
@@ -142,7 +176,7 @@ fn register(generator: &mut SchemaGenerator, group: &str, version: &str) {
     }
 }
 
-fn list_of(kind: &str) -> Value {
+pub(super) fn list_of(kind: &str) -> Value {
     json!({
         "description": "A list of objects and the state of the cluster that it shows.",
         "type": "object",
@@ -156,14 +190,14 @@ fn list_of(kind: &str) -> Value {
     })
 }
 
-fn name_kind(components: &mut Components, name: &str, kinds: Value) {
+pub(super) fn name_kind(components: &mut Components, name: &str, kinds: Value) {
     if let Some(schema) = components.get_mut(name).and_then(Value::as_object_mut) {
         schema.insert("x-kubernetes-group-version-kind".to_owned(), kinds);
     }
 }
 
 /// Turns a generated schema into what clients of Kubernetes expect.
-fn finish(name: &str, schema: &mut Value) {
+pub(super) fn finish(name: &str, schema: &mut Value) {
     let Some(schema) = schema.as_object_mut() else {
         return;
     };

@@ -110,6 +110,7 @@ static RULES: &[ListRule] = &[
     keyed("CSINodeSpec", "drivers", NAME, "name"),
     keyed("CSINodeStatus", "storageHealth", NAME, "name"),
     applied_set("ContainerRestartRuleOnExitCodes", "values"),
+    applied("CustomResourceDefinitionStatus", "conditions", TYPE),
     keyed("DaemonSetStatus", "conditions", TYPE, "type"),
     keyed("DeploymentStatus", "conditions", TYPE, "type"),
     applied_set("DeviceRequestAllocationResult", "skipNodeOperations"),

@@ -7,6 +7,7 @@ mod lists;
 mod openapi;
 mod ownership;
 mod releases;
+mod structural;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -18,6 +19,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use openapi::Document;
 pub use ownership::{KindVersions, ShapeType};
+pub(crate) use structural::documents as custom_documents;
+pub(crate) use types::Types;
+
+/// Full name of the type of metadata.
+const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 /// How strategic merge patch treats a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,24 +39,24 @@ pub enum ListMerge {
 /// How a strategic merge patch of this resource treats the list at this path (field names only, list entries
 /// are skipped: `["spec", "containers", "ports"]`).
 pub fn list_merge(resource: &Resource, version: &str, path: &[&str]) -> ListMerge {
-    types::types(resource.release).list_merge(resource, version, path)
+    types::types(resource).list_merge(resource, version, path)
 }
 
 /// Paths of fields that the schema of this version does not know, as strict decoding reports them
 /// (`spec.containers[0].imge`).
 pub fn unknown_fields(resource: &Resource, version: &str, object: &Value) -> Vec<String> {
-    types::types(resource.release).unknown_fields(resource, version, object)
+    types::types(resource).unknown_fields(resource, version, object)
 }
 
 /// Removes the fields that [`unknown_fields`] names, as lenient decoding does.
 pub fn prune_unknown(resource: &Resource, version: &str, object: &mut Value) {
-    types::types(resource.release).prune(resource, version, object);
+    types::types(resource).prune(resource, version, object);
 }
 
 /// Values whose JSON type is not what the schema of this version says. Nothing like that may be stored: typed
 /// clients could no longer read the list that it is in.
 pub fn wrong_types(resource: &Resource, version: &str, object: &Value) -> Vec<Cause> {
-    types::types(resource.release).wrong_types(resource, version, object)
+    types::types(resource).wrong_types(resource, version, object)
 }
 
 /// Calls `change` for every value that is a quantity by the schema of this version.
@@ -60,7 +66,7 @@ pub(crate) fn for_each_quantity(
     object: &mut Value,
     change: fn(&mut Value),
 ) {
-    types::types(resource.release).for_each_quantity(resource, version, object, change);
+    types::types(resource).for_each_quantity(resource, version, object, change);
 }
 
 /// OpenAPI documents of what a release serves, by their paths: `api/v1`, `apis/GROUP/VERSION`.

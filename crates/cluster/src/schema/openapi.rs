@@ -26,7 +26,7 @@ pub struct Document {
 }
 
 impl Document {
-    fn new(value: &Value) -> Self {
+    pub(super) fn new(value: &Value) -> Self {
         let text = value.to_string();
         // FNV-1a, 64 bits. Nothing relies on it against malice.
         let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -48,7 +48,7 @@ pub(super) fn documents(release: Release) -> &'static BTreeMap<String, Document>
     })
 }
 
-fn path_of(group: &str, version: &str) -> String {
+pub(super) fn path_of(group: &str, version: &str) -> String {
     if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
 }
 
@@ -135,7 +135,7 @@ fn path_parameters(resource: &Resource, item: bool) -> Value {
         .collect()
 }
 
-fn add_paths(resource: &Resource, group: &str, version: &str, paths: &mut Map<String, Value>) {
+pub(super) fn add_paths(resource: &Resource, group: &str, version: &str, paths: &mut Map<String, Value>) {
     let root = if group.is_empty() { "/api" } else { "/apis" };
     let prefix = format!("{root}/{}", api_version(group, version));
     let place = if resource.namespaced { "/namespaces/{namespace}" } else { "" };

@@ -32,7 +32,7 @@ impl FieldType for ShapeType {
         }
         match self.types.shape(self.id) {
             Shape::Any => Relation::Unknown,
-            Shape::Map(_) | Shape::Object(_) => Relation::Fields,
+            Shape::Map(_) | Shape::Object(_) | Shape::Open(_) => Relation::Fields,
             Shape::List(_, list) if !list.keys.is_empty() => Relation::Keyed(&list.keys),
             Shape::List(_, list) if list.is_set => Relation::Set,
             _ => Relation::Whole,
@@ -41,7 +41,7 @@ impl FieldType for ShapeType {
 
     fn field(&self, name: &str) -> Option<Self> {
         match self.types.shape(self.id) {
-            Shape::Object(fields) => fields.get(name).map(|id| self.at(*id)),
+            Shape::Object(fields) | Shape::Open(fields) => fields.get(name).map(|id| self.at(*id)),
             _ => None,
         }
     }
@@ -82,7 +82,7 @@ impl Versions for KindVersions {
     type Type = ShapeType;
 
     fn type_of(&self, api_version: &str) -> Option<ShapeType> {
-        let types = types(self.resource.release);
+        let types = types(self.resource);
         let id = types.root_id(self.resource, self.spelled(api_version)?)?;
         Some(ShapeType { types, id })
     }

@@ -27,6 +27,8 @@ pub(super) enum Shape {
     List(ShapeId, ListRelation),
     Map(ShapeId),
     Object(BTreeMap<String, ShapeId>),
+    /// An object that may have other fields too.
+    Open(BTreeMap<String, ShapeId>),
 }
 
 /// How the entries of a list relate.
@@ -60,28 +62,43 @@ impl Shape {
             Self::IntOrText => "integer or string",
             Self::Quantity => "quantity (string or number)",
             Self::List(..) => "array",
-            Self::Map(_) | Self::Object(_) => "object",
+            Self::Map(_) | Self::Object(_) | Self::Open(_) => "object",
         }
     }
 }
 
 /// All types of all served versions.
-pub(super) struct Types {
-    shapes: Vec<Shape>,
+#[derive(Debug)]
+pub(crate) struct Types {
+    pub(super) shapes: Vec<Shape>,
     /// Kinds by their full name.
-    kinds: HashMap<String, ShapeId>,
+    pub(super) kinds: HashMap<String, ShapeId>,
     /// Objects and maps that server-side apply replaces as a whole.
-    atomic: HashSet<ShapeId>,
+    pub(super) atomic: HashSet<ShapeId>,
 }
 
 /// Types whose content is free.
-const FREE: [&str; 2] =
-    ["io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1", "io.k8s.apimachinery.pkg.runtime.RawExtension"];
+const FREE: [&str; 5] = [
+    "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1",
+    "io.k8s.apimachinery.pkg.runtime.RawExtension",
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON",
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool",
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray",
+];
 
-/// The graph of a release; made on first use.
-pub(super) fn types(release: Release) -> &'static Types {
+/// A type that may be another one or a list of it, of which only the former is of use here.
+const SINGLE: (&str, &str) = (
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray",
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps",
+);
+
+/// The graph that a resource is in; made on first use.
+pub(super) fn types(resource: &Resource) -> &'static Types {
     static TYPES: PerRelease<Types> = PerRelease::new();
-    TYPES.get_or_init(release, || Types::build(release))
+    match resource.custom {
+        Some(definition) => &definition.types,
+        None => TYPES.get_or_init(resource.release, || Types::build(resource.release)),
+    }
 }
 
 impl Types {
@@ -122,7 +139,7 @@ impl Types {
                 shape = self.shape(*item);
             }
             let next = match shape {
-                Shape::Object(fields) => fields.get(*name),
+                Shape::Object(fields) | Shape::Open(fields) => fields.get(*name),
                 Shape::Map(value) => Some(value),
                 _ => None,
             };
@@ -146,11 +163,12 @@ impl Types {
             return;
         }
         match (shape, value) {
-            (Shape::Object(fields), Value::Object(object)) => {
+            (Shape::Object(fields) | Shape::Open(fields), Value::Object(object)) => {
                 for (name, value) in object {
                     path.steps.push(Step::Field(name));
                     match fields.get(name) {
                         Some(field) => self.walk(self.shape(*field), value, path, visitor),
+                        None if matches!(shape, Shape::Open(_)) => {}
                         None => visitor.unknown(path),
                     }
                     path.steps.pop();
@@ -226,7 +244,7 @@ impl Types {
     fn change(&self, shape: &Shape, value: &mut Value, change: &mut impl FnMut(&Shape, &mut Value)) {
         change(shape, value);
         match (shape, value) {
-            (Shape::Object(fields), Value::Object(object)) => {
+            (Shape::Object(fields) | Shape::Open(fields), Value::Object(object)) => {
                 for (name, value) in object {
                     if let Some(field) = fields.get(name) {
                         self.change(self.shape(*field), value, change);
@@ -298,7 +316,7 @@ fn fits(shape: &Shape, value: &Value) -> bool {
         Shape::IntOrText => value.is_string() || fits(&Shape::Int32, value),
         Shape::Quantity => value.is_string() || value.is_number(),
         Shape::List(..) => value.is_array(),
-        Shape::Map(_) | Shape::Object(_) => value.is_object(),
+        Shape::Map(_) | Shape::Object(_) | Shape::Open(_) => value.is_object(),
     }
 }
 
@@ -339,11 +357,11 @@ impl Path<'_> {
 }
 
 /// Turns the schemas of one version into shapes.
-struct Builder<'a> {
-    types: &'a mut Types,
-    components: &'a Components,
+pub(super) struct Builder<'a> {
+    pub(super) types: &'a mut Types,
+    pub(super) components: &'a Components,
     /// Shapes of components; a component gets its id before its fields are read, since types may be recursive.
-    known: HashMap<String, ShapeId>,
+    pub(super) known: HashMap<String, ShapeId>,
 }
 
 impl Builder<'_> {
@@ -360,7 +378,8 @@ impl Builder<'_> {
         self.types.shapes.len() - 1
     }
 
-    fn component(&mut self, name: &str) -> ShapeId {
+    pub(super) fn component(&mut self, name: &str) -> ShapeId {
+        let name = if name == SINGLE.0 { SINGLE.1 } else { name };
         if let Some(id) = self.known.get(name) {
             return *id;
         }

@@ -35,6 +35,10 @@ impl ApiServer {
         managed: Option<&Managed>,
     ) -> Result<Arc<Object>, ApiError> {
         let resource = target.id.resource();
+        if !self.catalog.accepts_new(target.id) {
+            let message = "create not allowed while custom resource definition is terminating";
+            return Err(ApiError::new(405, "MethodNotAllowed", message).about(resource, ""));
+        }
         let mut object = kinds::to_hub(resource, target.version, body)?;
         self.prepare_new(target, &mut object)?;
         let prefix = metadata::text(&object, "generateName").to_owned();
@@ -85,7 +89,7 @@ impl ApiServer {
         self.prepare_new(&target, &mut object)?;
         let commit =
             Commit { id, key: Key::new("", name), change: Change::Create(object.into()), guard: None };
-        self.store.commit(commit).map_err(|_| ApiError::already_exists(id.resource(), name))
+        self.commit(commit).map_err(|_| ApiError::already_exists(id.resource(), name))
     }
 
     fn insert(
@@ -97,7 +101,7 @@ impl ApiServer {
         options: WriteOptions<'_>,
     ) -> Result<Arc<Object>, CommitError> {
         if !options.dry_run {
-            return self.store.commit(Commit { id: target.id, key, change: Change::Create(content), guard });
+            return self.commit(Commit { id: target.id, key, change: Change::Create(content), guard });
         }
         let change = Change::Create(Content::default());
         self.store.check(&Commit { id: target.id, key: key.clone(), change, guard })?;

@@ -136,11 +136,11 @@ impl ApiServer {
             }
             Step::Remove => {
                 let change = Change::Remove { expected, last: content(Value::clone(&stored.value())) };
-                self.store.commit(Commit { id, key, change, guard: None }).map(Deleted::Gone)
+                self.commit(Commit { id, key, change, guard: None }).map(Deleted::Gone)
             }
             Step::Mark(value) => {
                 let change = Change::Replace { expected, content: content(value) };
-                self.store.commit(Commit { id, key, change, guard: None }).map(Deleted::Pending)
+                self.commit(Commit { id, key, change, guard: None }).map(Deleted::Pending)
             }
         }
     }

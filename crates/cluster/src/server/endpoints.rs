@@ -46,8 +46,10 @@ pub(super) fn answer(server: &ApiServer, request: &Request, parts: &[&str]) -> R
 
 /// The list of all documents, with the hash of each in its address.
 fn openapi_index(catalog: &Catalog) -> Value {
+    let custom = catalog.custom_documents();
     let paths: Map<String, Value> = schema::openapi_documents(catalog.release())
         .iter()
+        .chain(&custom)
         .map(|(path, document)| {
             let url = format!("/openapi/v3/{path}?hash={}", document.hash);
             (path.clone(), json!({"serverRelativeURL": url}))
@@ -109,8 +111,9 @@ fn aggregated_or(
 }
 
 fn document(catalog: &Catalog, headers: &HeaderMap, path: &str) -> Result<Response, ApiError> {
-    let document =
-        schema::openapi_documents(catalog.release()).get(path).ok_or_else(ApiError::no_such_path)?;
+    let built_in = schema::openapi_documents(catalog.release()).get(path).cloned();
+    let document = built_in.or_else(|| catalog.custom_documents().remove(path));
+    let document = document.ok_or_else(ApiError::no_such_path)?;
     let etag = format!("\"{}\"", document.hash);
     let same = headers.get(IF_NONE_MATCH).is_some_and(|value| value.as_bytes() == etag.as_bytes());
     let mut response = if same {

@@ -78,6 +78,7 @@ impl Janitor {
         for key in self.terminating.clone() {
             more |= self.sweep_namespace(server, &key);
         }
+        more |= server.sweep_definitions();
         more | self.drop_expired(server, now)
     }
 

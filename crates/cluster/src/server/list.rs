@@ -174,7 +174,7 @@ impl ApiServer {
             Form::Table(include) => {
                 let objects: Vec<_> = objects.iter().map(|o| o.complete_in_version(version)).collect();
                 let now = self.store.environment().now();
-                reply::json(200, &reply::table(resource, &objects, include, now, metadata, true))
+                reply::json(200, &reply::table(target, &objects, include, now, metadata, true))
             }
             Form::Plain => {
                 let head = json!({

@@ -12,6 +12,7 @@ mod apply;
 mod body;
 mod collector;
 mod create;
+mod definitions;
 mod delete;
 mod endpoints;
 mod expiry;
@@ -97,6 +98,8 @@ pub struct ApiServer {
     store: Arc<Store>,
     options: Options,
     catalog: Catalog,
+    /// Held while a write of a definition takes effect.
+    serving_definitions: std::sync::Mutex<()>,
     closing: tokio::sync::watch::Sender<bool>,
 }
 
@@ -107,6 +110,7 @@ impl ApiServer {
         let server = Arc::new(Self {
             store: Arc::new(Store::new(options.limits, Arc::clone(&options.environment))),
             catalog: Catalog::new(options.release),
+            serving_definitions: std::sync::Mutex::default(),
             options,
             closing: tokio::sync::watch::Sender::new(false),
         });

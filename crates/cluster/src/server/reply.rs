@@ -85,7 +85,7 @@ pub(super) fn object_json(
         Form::Table(include) => {
             let metadata = json!({"resourceVersion": object.value().pointer("/metadata/resourceVersion")});
             let objects = [object.complete_in_version(target.version)];
-            table(target.id.resource(), &objects, include, now, metadata, headers)
+            table(target, &objects, include, now, metadata, headers)
         }
     };
     value.to_string().into()
@@ -93,17 +93,18 @@ pub(super) fn object_json(
 
 /// A table of some objects. The headers are left out of all but the first event of a watch.
 pub(super) fn table(
-    resource: &Resource,
+    target: &Target,
     objects: &[Arc<Value>],
     include: IncludeObject,
     now: jiff::Timestamp,
     metadata: Value,
     headers: bool,
 ) -> Value {
-    let columns = if headers { table::column_definitions(resource) } else { json!([]) };
+    let resource = target.id.resource();
+    let columns = if headers { table::column_definitions(resource, target.version) } else { json!([]) };
     let mut table = json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "columnDefinitions": columns});
     table["metadata"] = metadata;
-    table["rows"] = Value::Array(table::rows(resource, objects, include, now));
+    table["rows"] = Value::Array(table::rows(resource, target.version, objects, include, now));
     table
 }
 

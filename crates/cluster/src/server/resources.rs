@@ -209,6 +209,12 @@ impl Call<'_> {
         if kind == PatchKind::Apply {
             return self.apply(options);
         }
+        if kind == PatchKind::Strategic && resource.custom.is_some() {
+            return Err(body::unsupported(
+                "strategic merge patches are for built-in kinds; application/json-patch+json, \
+                 application/merge-patch+json and application/apply-patch+yaml are supported",
+            ));
+        }
         if self.query.get("force").is_some() {
             return Err(apply::force_forbidden());
         }

@@ -2,6 +2,7 @@
 //! whether it counts generations. Everything else about kinds lives in `kinds`.
 
 use super::metadata;
+use crate::custom;
 use crate::registry::{Resource, ResourceId};
 use serde_json::Value;
 
@@ -100,9 +101,9 @@ pub(super) fn orphans_by_default(resource: &Resource) -> bool {
 }
 
 /// True if something other than finalizers and grace keeps a terminating object: a namespace goes when the
-/// janitor finds it empty.
+/// janitor finds it empty, the definition of a kind when no object of the kind is left.
 pub(super) fn removed_by_janitor(resource: &Resource) -> bool {
-    is_namespace(resource)
+    is_namespace(resource) || is(resource, custom::GROUP, custom::KIND)
 }
 
 /// True if an object is marked as deleted and nothing holds it any longer.

@@ -15,7 +15,7 @@ impl ApiServer {
         let key = target.key()?;
         let stored = self.store.get(target.id, &key);
         let stored = stored.ok_or_else(|| ApiError::not_found(target.id.resource(), &key.name))?;
-        Ok(scale::of(&stored.value()))
+        Ok(scale::of(target.id.resource(), &stored.value()))
     }
 
     /// Replaces the scale of an object.
@@ -51,12 +51,12 @@ impl ApiServer {
         let resource = target.id.resource();
         let updated = self.update(target, options, |stored| {
             let mut object = Value::clone(&stored.value());
-            let asked = change(&scale::of(&object))?;
-            scale::put(&asked, &mut object)
+            let asked = change(&scale::of(resource, &object))?;
+            scale::put(resource, &asked, &mut object)
                 .map_err(|cause| ApiError::invalid(resource, &stored.key().name, vec![cause]))?;
             let value = kinds::to_hub(resource, resource.hub, object)?;
             Ok(Candidate { value, ownership: Ownership::Tracked { base: None } })
         })?;
-        Ok(scale::of(&updated.value()))
+        Ok(scale::of(resource, &updated.value()))
     }
 }

@@ -81,7 +81,7 @@ impl ApiServer {
         } else {
             Change::Replace { expected, content: new }
         };
-        self.store.commit(Commit { id, key, change, guard: None })
+        self.commit(Commit { id, key, change, guard: None })
     }
 }
 

@@ -127,6 +127,7 @@ pub struct Events {
 struct Table {
     objects: BTreeMap<Key, Arc<Object>>,
     log: EventLog,
+    changed: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
@@ -138,7 +139,7 @@ struct State {
 /// All objects of the cluster.
 pub struct Store {
     state: RwLock<State>,
-    changed: Vec<watch::Sender<u64>>,
+    limits: Limits,
     changed_any: watch::Sender<u64>,
     environment: Arc<dyn Environment>,
 }
@@ -152,15 +153,19 @@ impl std::fmt::Debug for Store {
 impl Store {
     /// An empty store.
     pub fn new(limits: Limits, environment: Arc<dyn Environment>) -> Self {
-        let tables = ResourceId::all()
-            .map(|_| Table { objects: BTreeMap::new(), log: EventLog::new(limits) })
-            .collect();
-        Self {
-            // Zero means "any" in requests, so no state may have it as its revision.
-            state: RwLock::new(State { revision: 1, tables }),
-            changed: ResourceId::all().map(|_| watch::Sender::new(1)).collect(),
-            changed_any: watch::Sender::new(1),
-            environment,
+        // Zero means "any" in requests, so no state may have it as its revision.
+        let state = RwLock::new(State { revision: 1, tables: Vec::new() });
+        let store = Self { state, limits, changed_any: watch::Sender::new(1), environment };
+        store.grow(ResourceId::all().count());
+        store
+    }
+
+    /// Makes room for this many resources. There is never less room than before.
+    pub fn grow(&self, resources: usize) {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        while state.tables.len() < resources {
+            let changed = watch::Sender::new(state.revision);
+            state.tables.push(Table { objects: BTreeMap::new(), log: EventLog::new(self.limits), changed });
         }
     }
 
@@ -222,7 +227,7 @@ impl Store {
 
     /// Wakes up when this resource has events after the revision that the channel holds.
     pub fn subscribe(&self, id: ResourceId) -> watch::Receiver<u64> {
-        self.changed[id.index()].subscribe()
+        self.read().table(id).changed.subscribe()
     }
 
     /// Wakes up on every write.
@@ -242,16 +247,17 @@ impl Store {
             | Change::Replace { content, .. }
             | Change::Remove { last: content, .. } => json_size(&content.value),
         };
-        let id = commit.id;
-        let (object, cooled) = {
+        let (object, cooled, changed) = {
             let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
             state.check(&commit)?;
-            state.apply(commit, size)
+            let changed = state.table(commit.id).changed.clone();
+            let (object, cooled) = state.apply(commit, size);
+            (object, cooled, changed)
         };
         if let Some(event) = cooled {
             event.compact();
         }
-        for channel in [&self.changed[id.index()], &self.changed_any] {
+        for channel in [&changed, &self.changed_any] {
             // Two writers may get here in either order; the newest revision wins.
             channel.send_if_modified(|newest| {
                 let newer = object.revision() > *newest;

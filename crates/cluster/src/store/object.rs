@@ -150,7 +150,10 @@ impl Object {
     }
 
     fn slot(&self, version: &str) -> Option<&OnceLock<Encoded>> {
-        let slot = self.id.resource().versions.iter().position(|v| *v == version)?;
+        let resource = self.id.resource();
+        // The stored form comes first, and need not be one that is served.
+        let others = || resource.versions.iter().filter(|v| **v != resource.hub);
+        let slot = if version == resource.hub { 0 } else { 1 + others().position(|v| *v == version)? };
         self.encoded.get(slot)
     }
 

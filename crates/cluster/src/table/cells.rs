@@ -181,6 +181,12 @@ fn event_source(source: &Field<'_, '_>, root: &Field<'_, '_>) -> String {
     if host.is_empty() { component } else { format!("{component}, {host}") }
 }
 
+pub(super) static DEFINITION: [Column; 2] = [NAME, text("Created At", "When the definition was made")];
+
+pub(super) fn definition(root: &Field<'_, '_>, _: Timestamp) -> Vec<Value> {
+    vec![json!(name(root)), json!(root.get("metadata").get("creationTimestamp").text())]
+}
+
 pub(super) static LEASE: [Column; 3] = [NAME, text("Holder", "Who holds the lease"), AGE];
 
 pub(super) fn lease(root: &Field<'_, '_>, now: Timestamp) -> Vec<Value> {

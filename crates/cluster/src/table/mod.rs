@@ -4,6 +4,7 @@
 mod age;
 mod cells;
 mod columns;
+mod custom;
 mod pod;
 mod replicas;
 mod storage;
@@ -39,6 +40,7 @@ struct Printer {
 
 fn printer(resource: &Resource) -> Printer {
     let (columns, cells): (&[Column], Cells) = match (resource.group, resource.kind) {
+        (crate::custom::GROUP, crate::custom::KIND) => (&cells::DEFINITION, cells::definition),
         ("", "Namespace") => (&cells::NAMESPACE, cells::namespace),
         ("", "Node") => (&cells::NODE, cells::node),
         ("", "Pod") => (&pod::POD, pod::cells),
@@ -75,21 +77,28 @@ fn printer(resource: &Resource) -> Printer {
 }
 
 /// Column headers of a resource, as `columnDefinitions` has them.
-pub fn column_definitions(resource: &Resource) -> Value {
+pub fn column_definitions(resource: &Resource, version: &str) -> Value {
+    if let Some(definition) = resource.custom {
+        return custom::column_definitions(definition, version);
+    }
     printer(resource).columns.iter().map(Column::to_json).collect()
 }
 
 /// One row an object. Objects are in the requested version; `now` is what ages are counted from.
 pub fn rows(
     resource: &Resource,
+    version: &str,
     objects: &[Arc<Value>],
     include: IncludeObject,
     now: jiff::Timestamp,
 ) -> Vec<Value> {
-    let cells = printer(resource).cells;
+    let cells_of = |object: &Value| match resource.custom {
+        Some(definition) => custom::cells(definition, version, object, now),
+        None => (printer(resource).cells)(&Field::root(object), now),
+    };
     objects
         .iter()
-        .map(|object| json!({"cells": cells(&Field::root(object), now), "object": carried(object, include)}))
+        .map(|object| json!({"cells": cells_of(object), "object": carried(object, include)}))
         .collect()
 }
 

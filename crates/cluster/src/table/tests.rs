@@ -9,9 +9,9 @@ fn row(kind: &str, mut object: Value) -> Vec<String> {
     let resource = RESOURCES.iter().find(|r| r.kind == kind).unwrap();
     object["metadata"]["creationTimestamp"] = json!(CREATED);
     let now = "2026-01-01T00:05:00Z".parse().unwrap();
-    let rows = rows(resource, &[Arc::new(object)], IncludeObject::None, now);
+    let rows = rows(resource, resource.hub, &[Arc::new(object)], IncludeObject::None, now);
     let cells = rows[0]["cells"].as_array().unwrap();
-    assert_eq!(cells.len(), column_definitions(resource).as_array().unwrap().len(), "{kind}");
+    assert_eq!(cells.len(), column_definitions(resource, resource.hub).as_array().unwrap().len(), "{kind}");
     cells.iter().map(|c| c.as_str().map_or_else(|| c.to_string(), str::to_owned)).collect()
 }
 
@@ -31,7 +31,8 @@ fn rows_carry_as_much_of_the_object_as_was_asked_for() {
     let pods = RESOURCES.iter().find(|r| r.kind == "Pod").unwrap();
     let object = Arc::new(json!({"kind": "Pod", "metadata": {"name": "p"}, "spec": {}}));
     let carried = |include| {
-        rows(pods, std::slice::from_ref(&object), include, jiff::Timestamp::UNIX_EPOCH)[0]["object"].clone()
+        rows(pods, "v1", std::slice::from_ref(&object), include, jiff::Timestamp::UNIX_EPOCH)[0]["object"]
+            .clone()
     };
     assert_eq!(carried(IncludeObject::None), Value::Null);
     assert_eq!(carried(IncludeObject::Object), *object);

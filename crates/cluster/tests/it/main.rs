@@ -9,6 +9,7 @@ mod binding;
 mod bodies;
 mod client;
 mod cluster;
+mod custom;
 mod deletion;
 mod harness;
 mod hostile;
