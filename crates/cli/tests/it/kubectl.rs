@@ -1,4 +1,5 @@
-//! The real kubectl against `tutti up`. Where no kubectl is installed there is nothing to test, and it says so.
+//! The real kubectl against `tutti up`. `./test` sees to it that there is one; where there is none, nothing is tested,
+//! and it says so.
 
 use crate::process::{Folder, Running, tutti};
 use std::io::Write as _;
@@ -8,7 +9,34 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// The oldest kubectl that knows all that is asked of it here: 1.32.
+const KUBECTL_MINOR_MIN: u32 = 32;
+
+/// The kubectl that was chosen, which must do, or else one on the PATH, which may be missing or too old.
+fn kubectl() -> Option<String> {
+    if let Ok(chosen) = std::env::var("TUTTI_KUBECTL") {
+        let minor = kubectl_minor(&chosen);
+        assert!(minor >= Some(KUBECTL_MINOR_MIN), "TUTTI_KUBECTL={chosen} is of version 1.{minor:?}");
+        return Some(chosen);
+    }
+    let found = "kubectl".to_owned();
+    if kubectl_minor(&found) >= Some(KUBECTL_MINOR_MIN) {
+        return Some(found);
+    }
+    eprintln!("not tested: there is no kubectl of version 1.{KUBECTL_MINOR_MIN} or newer; ./test brings one");
+    None
+}
+
+/// 37 if it is of version 1.37; nothing if it cannot be run.
+fn kubectl_minor(program: &str) -> Option<u32> {
+    let output = Command::new(program).args(["version", "--client"]).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    let version = text.lines().find_map(|line| line.strip_prefix("Client Version: v1."))?;
+    version.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
 struct World {
+    kubectl: String,
     folder: Folder,
     _process: Running,
 }
@@ -16,21 +44,17 @@ struct World {
 impl World {
     /// Nothing if there is no kubectl.
     fn up(arguments: &[&str]) -> Option<Self> {
-        let found = Command::new("kubectl").args(["version", "--client"]).stdout(Stdio::null()).status();
-        if !found.is_ok_and(|status| status.success()) {
-            eprintln!("not tested: kubectl is not installed");
-            return None;
-        }
+        let kubectl = kubectl()?;
         let folder = Folder::new();
         let file = folder.file("kubeconfig");
         let arguments = [&["up", "--port", "0", "--kubeconfig", &file], arguments].concat();
         let mut process = Running::start(tutti(&arguments));
         process.wait_for_line("Ctrl-C");
-        Some(Self { folder, _process: process })
+        Some(Self { kubectl, folder, _process: process })
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new("kubectl");
+        let mut command = Command::new(&self.kubectl);
         command
             .args([
                 "--kubeconfig",
