@@ -6,8 +6,12 @@ use serde_json::{Value, json};
 /// Verbs of an ordinary resource.
 const VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
+/// Verbs of a resource whose objects cannot be deleted together.
+const VERBS_ONE_BY_ONE: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
+
 fn verbs(resource: &Resource) -> &'static [&'static str] {
     match resource.access {
+        Access::Stored if resource.group.is_empty() && resource.kind == "Namespace" => VERBS_ONE_BY_ONE,
         Access::Stored => VERBS,
         Access::Asked => &["create"],
     }

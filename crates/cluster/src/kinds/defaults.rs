@@ -15,6 +15,18 @@ pub(super) fn set_defaults(resource: &Resource, object: &mut Value) {
 /// Defaults of a Node.
 pub(super) fn node(object: &mut Map<String, Value>) {
     child(object, "spec");
+    node_status(object);
+}
+
+/// All that a node has can be allocated, unless it says otherwise.
+pub(super) fn node_status(object: &mut Map<String, Value>) {
+    let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) else { return };
+    let Some(capacity) = status.get("capacity").and_then(Value::as_object).cloned() else { return };
+    let allocatable = status.entry("allocatable").or_insert_with(|| json!({}));
+    let Some(allocatable) = allocatable.as_object_mut() else { return };
+    for (name, amount) in capacity {
+        allocatable.entry(name).or_insert(amount);
+    }
 }
 
 /// Defaults of a PriorityClass.

@@ -134,8 +134,10 @@ pub fn validate_update(resource: &Resource, old: &Value, new: &Value) -> Vec<Cau
 
 /// Fills in what a new status leaves out and takes over from the old one.
 pub fn complete_status(resource: &Resource, old: &Value, new: &mut Value) {
-    if resource.group.is_empty() && resource.kind == "Pod" {
-        pod::complete_status(old, new);
+    match (resource.group, resource.kind, new.as_object_mut()) {
+        ("", "Pod", _) => pod::complete_status(old, new),
+        ("", "Node", Some(node)) => defaults::node_status(node),
+        _ => {}
     }
 }
 

@@ -46,6 +46,13 @@ fn pod_spec(spec: &mut Map<String, Value>) {
     set(spec, "restartPolicy", json!("Always"));
     set(spec, "dnsPolicy", json!("ClusterFirst"));
     set(spec, "terminationGracePeriodSeconds", json!(30));
+    // A negative grace is how old clients ask for the shortest one.
+    if spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64).is_some_and(|seconds| seconds < 0) {
+        spec.insert("terminationGracePeriodSeconds".to_owned(), json!(1));
+    }
+    if spec.get("schedulingGates").and_then(Value::as_array).is_some_and(Vec::is_empty) {
+        spec.remove("schedulingGates");
+    }
     set(spec, "schedulerName", json!("default-scheduler"));
     set(spec, "securityContext", json!({}));
     mirror_service_account(spec);
@@ -188,11 +195,13 @@ fn default_tolerations(spec: &mut Map<String, Value>) {
 fn first_status(object: &Map<String, Value>) -> Value {
     let spec = object.get("spec");
     let gates = spec.and_then(|s| s.get("schedulingGates")).and_then(Value::as_array);
+    let since = object.get("metadata").and_then(|metadata| metadata.get("creationTimestamp"));
     let mut status = json!({"phase": "Pending", "qosClass": qos_class(spec)});
     if gates.is_some_and(|gates| !gates.is_empty()) {
         status["conditions"] = json!([{
             "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
-            "message": "The pod has scheduling gates",
+            "message": "Scheduling is blocked due to non-empty scheduling gates",
+            "lastProbeTime": null, "lastTransitionTime": since,
         }]);
     }
     status

@@ -106,9 +106,8 @@ fn check_gates(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mut Vec<Cause>) {
     for gate in after.items() {
         let name = gate.get("name").text();
         if !before.items().any(|g| g.get("name").text() == name) {
-            out.push(
-                after.forbidden(&format!("only deletion is allowed, but found new scheduling gate '{name}'")),
-            );
+            let why = format!("only deletion is allowed, but found new scheduling gate '{name}'");
+            out.push(gate.get("name").forbidden(&why));
         }
     }
 }

@@ -15,8 +15,12 @@ const OPERATIONS_MAX: usize = 10_000;
 const COPIED_BYTES_MAX: usize = 3 << 20;
 
 pub(super) fn decode(value: Value) -> Result<Patch, ApiError> {
-    let patch: Patch = serde_json::from_value(value)
-        .map_err(|error| ApiError::bad_request(format!("the JSON patch is malformed: {error}")))?;
+    // A list of operations that are none is a list, and fails only when it is applied.
+    let is_list = value.is_array();
+    let patch: Patch = serde_json::from_value(value).map_err(|error| match is_list {
+        true => unprocessable(&error.to_string()),
+        false => ApiError::bad_request(format!("the JSON patch is malformed: {error}")),
+    })?;
     if patch.0.len() > OPERATIONS_MAX {
         return Err(too_large(format!("a JSON patch may have at most {OPERATIONS_MAX} operations")));
     }
@@ -76,7 +80,7 @@ fn too_large(message: String) -> ApiError {
 }
 
 fn unprocessable(why: &str) -> ApiError {
-    ApiError::new(422, "Invalid", format!("the patch does not apply: {why}"))
+    ApiError::new(422, "Invalid", format!("the patch does not apply: {why}")).without_object()
 }
 
 #[cfg(test)]
@@ -107,9 +111,9 @@ mod tests {
     fn bad_patches_are_the_clients_fault() {
         for (patch, code) in [
             (json!({"op": "add"}), 400),
-            (json!([{"op": "add", "path": "/a"}]), 400),
-            (json!([{"op": "fly", "path": "/a"}]), 400),
-            (json!([{"op": "add", "path": "a", "value": 1}]), 400),
+            (json!([{"op": "add", "path": "/a"}]), 422),
+            (json!([{"op": "fly", "path": "/a"}]), 422),
+            (json!([{"op": "add", "path": "a", "value": 1}]), 422),
             (json!([{"op": "test", "path": "/a", "value": 9}]), 422),
             (json!([{"op": "remove", "path": "/nope"}]), 422),
             (json!([{"op": "add", "path": "/x/y", "value": 1}]), 422),

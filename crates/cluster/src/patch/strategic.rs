@@ -127,15 +127,44 @@ fn merge_list<'p>(
     match lists(path) {
         ListMerge::Atomic => *target = stripped_list(patch)?,
         ListMerge::Set => {
+            let before = target.clone();
             for value in patch {
                 if !target.contains(value) {
                     target.push(value.clone());
                 }
             }
+            order_merged(target, &before, patch, |value| Some(value));
         }
-        ListMerge::ByKey(key) => merge_by_key(target, patch, key, path, lists)?,
+        ListMerge::ByKey(key) => {
+            let before = target.clone();
+            merge_by_key(target, patch, key, path, lists)?;
+            order_merged(target, &before, patch, |entry| entry.get(key));
+        }
     }
     Ok(())
+}
+
+/// Orders a merged list: what the patch names comes in the order of the patch, all else in the order that it had, and
+/// between the two the order that was there before decides where it can.
+fn order_merged(
+    list: &mut Vec<Value>,
+    before: &[Value],
+    patch: &[Value],
+    id: impl Fn(&Value) -> Option<&Value>,
+) {
+    let place = |within: &[Value], entry: &Value| within.iter().position(|other| id(other) == id(entry));
+    let (mut named, others): (Vec<Value>, Vec<Value>) =
+        std::mem::take(list).into_iter().partition(|entry| place(patch, entry).is_some());
+    named.sort_by_key(|entry| place(patch, entry));
+    let mut others = others.into_iter().peekable();
+    for entry in named {
+        let limit = place(before, &entry);
+        while let Some(other) = others.next_if(|other| limit.is_some() && place(before, other) < limit) {
+            list.push(other);
+        }
+        list.push(entry);
+    }
+    list.extend(others);
 }
 
 fn merge_by_key<'p>(

@@ -162,7 +162,7 @@ impl ApiServer {
         Selected { objects, revision, next: None }
     }
 
-    fn render_list(&self, target: &Target, form: Form, selected: Selected) -> Response {
+    pub(super) fn render_list(&self, target: &Target, form: Form, selected: Selected) -> Response {
         let Selected { objects, revision, next } = selected;
         let mut metadata = json!({"resourceVersion": revision.to_string()});
         if let Some(after) = next {

@@ -283,13 +283,15 @@ impl Call<'_> {
 
     fn delete_collection(&self) -> Result<Response, ApiError> {
         let resource = self.target.id.resource();
-        if resource.namespaced && self.target.namespace.is_empty() {
+        let scoped = !resource.namespaced || !self.target.namespace.is_empty();
+        if !scoped || !rules::allows_delete_together(resource) {
             return Err(ApiError::method_not_allowed());
         }
         let options = self.delete_options()?;
         let selection = Selection::from_query(resource, &self.query)?;
         let selected = self.server.select(&self.target, &selection, None, None, None);
-        for object in selected.map_err(|error| list::expired(&error))?.objects {
+        let selected = selected.map_err(|error| list::expired(&error))?;
+        for object in &selected.objects {
             let target = self.target.named(&object.key().name);
             match self.server.delete(&target, &options) {
                 Ok(_) => {}
@@ -298,7 +300,8 @@ impl Call<'_> {
                 Err(error) => return Err(error),
             }
         }
-        Ok(reply::success(200, resource, "", None))
+        // What was found, as it was found.
+        Ok(self.server.render_list(&self.target, self.form, selected))
     }
 
     fn scale(&self, method: &Method) -> Result<Response, ApiError> {

@@ -76,6 +76,11 @@ pub(super) fn allows_create_on_update(resource: &Resource) -> bool {
     is(resource, "coordination.k8s.io", "Lease") || is(resource, "", "Event")
 }
 
+/// Kinds of which all can be deleted with one request. One slip should not cost a whole cluster.
+pub(super) fn allows_delete_together(resource: &Resource) -> bool {
+    !is_namespace(resource)
+}
+
 /// How long a deletion waits for somebody to confirm it by a second one with grace zero. Only bound pods that
 /// still run have such a somebody, their kubelet.
 pub(super) fn grace_seconds(resource: &Resource, object: &Value, asked: Option<i64>) -> i64 {

@@ -133,10 +133,6 @@ fn start(server: &ApiServer, query: &Query, bookmarks: bool) -> Result<Start, Ap
                 "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
             ));
         }
-        Some(true) if !bookmarks => {
-            let why = "sendInitialEvents requires allowWatchBookmarks";
-            return Err(forbidden_option("allowWatchBookmarks", why));
-        }
         _ => {}
     }
     // A match of its own makes no difference here: without a version it is the newest state.
@@ -153,7 +149,7 @@ fn start(server: &ApiServer, query: &Query, bookmarks: bool) -> Result<Start, Ap
             let message = format!("Too large resource version: {revision}, current: {newest}");
             Err(ApiError::new(410, "Expired", message))
         }
-        (_, Some(true)) => Ok(Start::State { bookmark: true }),
+        (_, Some(true)) => Ok(Start::State { bookmark: bookmarks }),
         (Wanted::Newest | Wanted::Any, Some(false)) => Ok(Start::After(newest)),
         (Wanted::Newest | Wanted::Any, None) => Ok(Start::State { bookmark: false }),
         (Wanted::NotOlderThan(revision) | Wanted::Exact(revision), _) => Ok(Start::After(revision)),

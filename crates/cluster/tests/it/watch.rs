@@ -72,7 +72,6 @@ async fn a_streaming_list_ends_with_a_bookmark() {
     }
     for wrong in [
         "watch=true&sendInitialEvents=true",
-        "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
         "watch=true&resourceVersionMatch=NotOlderThan",
     ] {
         cluster.get(&format!("{PODS}?{wrong}")).await.refusal(422, "Invalid");

@@ -107,7 +107,7 @@ impl Normaliser<'_> {
         }
         out = replace_all(&out, uuid_at, "<uid>");
         out = replace_all(&out, time_at, "<time>");
-        if out.to_lowercase().contains("resource version") {
+        if out.to_lowercase().replace(' ', "").contains("resourceversion") {
             out = replace_all(&out, digits_at, "<version>");
         }
         out

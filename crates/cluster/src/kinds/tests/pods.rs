@@ -258,7 +258,7 @@ fn a_pod_can_hardly_be_changed() {
             (
                 "/spec/schedulingGates",
                 json!([{"name": "g"}]),
-                "spec.schedulingGates: Forbidden: only deletion is allowed",
+                "spec.schedulingGates[0].name: Forbidden: only deletion is allowed",
             ),
             ("/spec/activeDeadlineSeconds", json!(9), ""),
             ("/spec/activeDeadlineSeconds", json!(11), "spec.activeDeadlineSeconds: Invalid value: 11"),

@@ -55,6 +55,12 @@ fn lists_are_merged_as_the_schema_says() {
         json!({"c": [{"name": "a", "p": [{"port": 1, "x": 1, "y": 1}]}]}),
     );
     check(json!({"s": ["x", "y"]}), json!({"s": ["y", "z"]}), json!({"s": ["x", "y", "z"]}));
+    // What is new comes before what the patch does not name.
+    check(
+        json!({"c": [{"name": "a"}]}),
+        json!({"c": [{"name": "b"}]}),
+        json!({"c": [{"name": "b"}, {"name": "a"}]}),
+    );
     check(json!({"l": [1, 2]}), json!({"l": [{"a": 1, "b": null}]}), json!({"l": [{"a": 1}]}));
 }
 
@@ -87,7 +93,7 @@ fn primitive_lists_lose_what_is_named() {
     check(
         json!({"s": ["x", "y"]}),
         json!({"$deleteFromPrimitiveList/s": ["x"], "s": ["w"]}),
-        json!({"s": ["y", "w"]}),
+        json!({"s": ["w", "y"]}),
     );
     check(json!({}), json!({"$deleteFromPrimitiveList/s": ["x"]}), json!({}));
 }
