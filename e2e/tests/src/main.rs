@@ -8,6 +8,7 @@ mod process;
 mod release;
 mod runner;
 mod stories;
+mod tutti;
 mod wait;
 mod world;
 

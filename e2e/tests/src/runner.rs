@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tutti_cluster::kubeconfig;
 
 /// A story that takes longer has failed. Its own waits end earlier and say what they waited for.
-const STORY_MAX: Duration = Duration::from_secs(300);
+const STORY_MAX: Duration = Duration::from_secs(900);
 
 /// How many stories ended in which way.
 #[derive(Debug, Default)]

@@ -29,6 +29,8 @@ pub(crate) struct World<'a> {
     pub(crate) kubeconfig: PathBuf,
     /// The `tutti` command.
     pub(crate) tutti: PathBuf,
+    /// For files of the story; removed at its end.
+    pub(crate) folder: PathBuf,
     /// The binary whose first argument `kubectl` makes it that.
     controlplane_binary: PathBuf,
     groups: ApiResource,
@@ -60,12 +62,15 @@ impl<'a> World<'a> {
             namespace: format!("story-{}", &uuid::Uuid::new_v4().simple().to_string()[..8]),
             kubeconfig: setting.kubeconfig.to_owned(),
             tutti: setting.tutti.to_owned(),
+            folder: std::env::temp_dir().join(format!("tutti-story-{}", uuid::Uuid::new_v4().simple())),
             controlplane_binary: setting.controlplane_binary.to_owned(),
             groups,
             group_condition: capabilities.group_condition,
             tasks: Mutex::default(),
             client,
         };
+        std::fs::create_dir(&world.folder)
+            .with_context(|| format!("cannot make {}", world.folder.display()))?;
         let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": world.namespace}}))?;
         Api::<Namespace>::all(world.client.clone())
             .create(&PostParams::default(), &namespace)
@@ -94,6 +99,8 @@ impl<'a> World<'a> {
         self.stop("kubelets").await?;
         let namespaces = Api::<Namespace>::all(self.client.clone());
         namespaces.delete(&self.namespace, &DeleteParams::default()).await?;
+        // Logs of a story that failed are in its error; files that stay are only untidy.
+        let _ = std::fs::remove_dir_all(&self.folder);
         Ok(())
     }
 
@@ -104,6 +111,15 @@ impl<'a> World<'a> {
         self.spawn("scheduler", |ended| async move {
             let config = tutti_scheduler::Config::default();
             Ok(tutti_scheduler::run(client, config, ended).await?)
+        })
+    }
+
+    /// A scheduler that believes that the cluster serves just this.
+    pub(crate) fn start_scheduler_with(&self, capabilities: Capabilities) -> anyhow::Result<()> {
+        let client = self.client.clone();
+        self.spawn("scheduler", |ended| async move {
+            let config = tutti_scheduler::Config::default();
+            Ok(tutti_scheduler::run_with(client, config, capabilities, ended).await?)
         })
     }
 

@@ -3,16 +3,22 @@
 use crate::config::Config;
 use crate::core::gangs::GangState;
 use crate::core::message::Fact;
-use tutti_k8s::Capabilities;
+use tutti_k8s::{Capabilities, GroupLink};
 
 pub(super) fn started(config: &Config, capabilities: &Capabilities) {
     let names = config.scheduler_names.join(", ");
-    match &capabilities.pod_group {
-        Some(resource) => {
-            tracing::info!(names, pod_groups = resource.api_version, "scheduling pods and pod groups");
-        }
-        None => tracing::warn!(names, "the cluster serves no pod groups: scheduling single pods only"),
-    }
+    let Some(resource) = &capabilities.pod_group else {
+        tracing::warn!(names, "the cluster serves no pod groups: scheduling single pods only");
+        return;
+    };
+    let (api, kind) = (&resource.api_version, &resource.kind);
+    let by = match capabilities.link {
+        GroupLink::SchedulingGroup => "spec.schedulingGroup",
+        GroupLink::WorkloadRef => "spec.workloadRef",
+        GroupLink::Label => "label tutti.dev/pod-group",
+    };
+    let status = if capabilities.link.has_group_objects() { "conditions and events" } else { "events" };
+    tracing::info!(names, api, kind, pods_say_it_by = by, answers = status, "scheduling pods and pod groups");
 }
 
 pub(super) fn fact(fact: &Fact) {

@@ -14,6 +14,9 @@ use tokio::task::JoinSet;
 use tutti_k8s::view::{Kind, View};
 use tutti_k8s::{Capabilities, NamespaceView, NodeView, ObjectKind, PodGroupView, PodView, WorkloadView};
 
+/// Objects in one page of a list: few enough for little memory, enough for few round trips.
+const PAGE_SIZE: u32 = 2000;
+
 /// Starts a watch of every kind that the cluster serves.
 pub(super) fn start(
     client: &Client,
@@ -107,8 +110,10 @@ impl<S, G, L, D> Watch<S, G, L, D> {
         L: Fn() -> Seen,
         D: Fn() -> Seen,
     {
-        // Lists are read at the newest version, never from a cache that may be behind.
-        let stream = watcher(api, watcher::Config::default()).default_backoff();
+        // Lists are read at the newest version, never from a cache that may be behind. (Streamed lists would be: the
+        // watcher asks for them at version 0.)
+        let config = watcher::Config::default().page_size(PAGE_SIZE);
+        let stream = watcher(api, config).default_backoff();
         let mut stream = pin!(stream);
         let mut failing = false;
         loop {

@@ -1,9 +1,11 @@
 //! Stories that must end well on every release, with Tutti as the scheduler.
 
+mod deploy;
 mod faults;
 mod gangs;
 mod kubectl;
 mod nodes;
+mod scheduler;
 
 use crate::world::World;
 use futures::future::BoxFuture;
@@ -35,6 +37,12 @@ pub(crate) fn all() -> Vec<Story> {
         false gangs::plain_pods_are_placed_and_restarted_schedulers_go_on,
         false kubectl::people_see_with_kubectl_what_happens,
         false nodes::tutti_nodes_creates_nodes_and_adopts_others,
+        false deploy::a_scheduler_with_exactly_the_rights_of_deploy_works,
+        false deploy::pod_groups_of_our_own_work_where_kubernetes_has_none,
+        false scheduler::of_two_schedulers_one_leads_and_the_other_takes_over,
+        false scheduler::without_kube_scheduler_pods_that_name_none_are_placed,
+        false scheduler::a_scheduler_killed_in_the_middle_of_a_gang_leaves_no_part_of_it,
+        true scheduler::a_leader_that_loses_its_api_server_goes_on_when_it_is_back,
         false faults::a_lost_node_takes_its_pods_and_others_come,
         true faults::an_api_server_that_is_killed_costs_nothing,
         true faults::an_etcd_that_is_killed_costs_nothing,

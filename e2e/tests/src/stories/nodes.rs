@@ -1,12 +1,11 @@
 //! `tutti nodes` as a process, in a cluster that it does not know.
 
+use crate::tutti::Tutti;
 use crate::wait::eventually;
 use crate::world::World;
-use anyhow::{Context as _, ensure};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, PostParams};
 use serde_json::json;
-use std::process::{Child, Command, Stdio};
 use tutti_cluster::kubelet::GPU;
 
 pub(super) async fn tutti_nodes_creates_nodes_and_adopts_others(world: &World<'_>) -> anyhow::Result<()> {
@@ -21,8 +20,9 @@ pub(super) async fn tutti_nodes_creates_nodes_and_adopts_others(world: &World<'_
 }
 
 async fn with_tutti_nodes(world: &World<'_>) -> anyhow::Result<()> {
-    let arguments = ["--nodes", "2", "--gpus", "1", "--heartbeat-seconds", "2"];
-    let mut process = Process::start(world, &arguments)?;
+    let kubeconfig = world.kubeconfig.display().to_string();
+    let arguments = ["nodes", "--kubeconfig", &kubeconfig, "--nodes", "2", "--gpus", "1"];
+    let mut process = Tutti::start(world, &[&arguments[..], &["--heartbeat-seconds", "2"]].concat())?;
     world.gang("g", 2).await?;
     for name in ["g-0", "g-1"] {
         let spec = json!({
@@ -64,36 +64,4 @@ async fn with_tutti_nodes(world: &World<'_>) -> anyhow::Result<()> {
     })
     .await?;
     process.check()
-}
-
-/// The command. It is killed when the story ends.
-struct Process(Child);
-
-impl Process {
-    fn start(world: &World<'_>, arguments: &[&str]) -> anyhow::Result<Self> {
-        let child = Command::new(&world.tutti)
-            .arg("nodes")
-            .arg("--kubeconfig")
-            .arg(&world.kubeconfig)
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
-            .with_context(|| format!("cannot start {}", world.tutti.display()))?;
-        Ok(Self(child))
-    }
-
-    fn check(&mut self) -> anyhow::Result<()> {
-        let ended = self.0.try_wait()?;
-        ensure!(ended.is_none(), "tutti nodes ended by itself: {ended:?}");
-        Ok(())
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // It may have ended by itself, and then there is nothing to kill.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
