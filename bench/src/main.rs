@@ -1,5 +1,6 @@
-//! Benchmarks: `cargo run --release -p tutti-bench -- engine [--json]`. See bench/RESULTS.md.
+//! Benchmarks: `cargo run --release -p tutti-bench -- engine|cluster [--json]`. See bench/RESULTS.md.
 
+mod cluster;
 mod engine;
 mod fleet;
 mod packing;
@@ -31,12 +32,37 @@ enum What {
         #[arg(long, default_value_t = 1.0)]
         seconds: f64,
     },
+    /// The embedded cluster over HTTPS, clients on the same machine.
+    Cluster {
+        /// One JSON object a line: {"case":…,"nodes":…,"value":…,"unit":…}.
+        #[arg(long)]
+        json: bool,
+        /// Only cases whose name contains this: nodes-up, pod-creates, bindings, watchers, list.
+        #[arg(long, default_value = "")]
+        only: String,
+        /// Pods that are created and bound.
+        #[arg(long, default_value_t = 10_000)]
+        pods: usize,
+        /// Pods in the longest list.
+        #[arg(long, default_value_t = 100_000)]
+        listed: usize,
+        /// Nodes that a cluster starts with.
+        #[arg(long, default_value_t = 5_000)]
+        nodes: u32,
+        /// Watchers of all pods.
+        #[arg(long, default_value_t = 50)]
+        watchers: usize,
+    },
 }
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().what {
         What::Engine { json, only, nodes, seconds } => {
             engine::run(&nodes, &only, seconds, &mut report::Report::new(json))
+        }
+        What::Cluster { json, only, pods, listed, nodes, watchers } => {
+            let sizes = cluster::Sizes { pods, listed, nodes, watchers };
+            cluster::run(&sizes, &only, &mut report::Report::new(json))
         }
     }
 }
