@@ -42,9 +42,11 @@ use crate::store::{Environment, Limits, Store, SystemEnvironment};
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::response::Response;
+use futures::FutureExt as _;
 use path::Target;
 use query::FieldValidation;
 use serde_json::json;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -153,10 +155,24 @@ pub fn router(server: Arc<ApiServer>) -> Router {
 }
 
 async fn dispatch(State(server): State<Arc<ApiServer>>, request: Request) -> Response {
-    match route(&server, request).await {
+    let what = format!("{} {}", request.method(), request.uri().path());
+    match survived(&what, route(&server, request)).await {
         Ok(response) => response,
         Err(error) => reply::error(&error),
     }
+}
+
+/// Lets no defect of ours end more than the request that met it: others share its connection.
+async fn survived<T>(what: &str, answer: impl Future<Output = Result<T, ApiError>>) -> Result<T, ApiError> {
+    // The store writes as a whole or not at all, so that nothing half-done can be seen after a panic.
+    AssertUnwindSafe(answer).catch_unwind().await.unwrap_or_else(|_| {
+        tracing::error!(request = what, "a request met a defect of the server");
+        Err(ApiError::new(
+            500,
+            "InternalError",
+            "the server has a defect that this request has met; see its log",
+        ))
+    })
 }
 
 async fn route(server: &Arc<ApiServer>, request: Request) -> Result<Response, ApiError> {
@@ -169,4 +185,17 @@ async fn route(server: &Arc<ApiServer>, request: Request) -> Result<Response, Ap
     };
     let target = Target::parse(&server.catalog, group, version, rest.unwrap_or_default());
     resources::answer(server, target.ok_or_else(ApiError::no_such_path)?, request).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_ends_only_the_request_that_met_it() {
+        let defect = async { if true { panic!("on purpose") } else { Ok(()) } };
+        let error = survived("GET /x", defect).await.unwrap_err();
+        assert_eq!((error.code, error.reason), (500, "InternalError"));
+        assert_eq!(survived("GET /x", async { Ok(7) }).await, Ok(7));
+    }
 }

@@ -11,6 +11,7 @@ mod client;
 mod cluster;
 mod custom;
 mod deletion;
+mod fuzz;
 mod harness;
 mod hostile;
 mod kinds;
