@@ -17,6 +17,7 @@ mod reviews;
 pub mod schema;
 pub mod selector;
 pub mod server;
+mod stall;
 pub mod store;
 pub mod table;
 pub mod tls;

@@ -1,5 +1,6 @@
 //! The accept loop: TCP, then TLS with client certificates, then HTTP/1.1 or HTTP/2 into a router.
 
+use crate::stall::StallGuard;
 use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -23,6 +24,8 @@ const CONNECTIONS_MAX: usize = 512;
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The same for the headers of a request.
 const HEADERS_TIMEOUT: Duration = Duration::from_secs(30);
+/// A peer that has taken nothing of an answer for so long is dropped.
+const STALL_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long requests may go on after the end was asked for. Watches never end by themselves, so this is also
 /// how long a shutdown takes while somebody watches.
 const SHUTDOWN_GRACE: Duration = Duration::from_millis(500);
@@ -162,7 +165,7 @@ async fn serve_connection(
     }
     let stream = tokio::select! {
         () = ended(&mut shutdown) => return,
-        done = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)) => match done {
+        done = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(StallGuard::new(stream, STALL_TIMEOUT))) => match done {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => {
                 tracing::debug!(%error, "TLS handshake failed");

@@ -277,6 +277,11 @@ impl<'a> World<'a> {
         Api::namespaced_with(self.client.clone(), &self.namespace, &self.groups)
     }
 
+    /// The binary that becomes the component that its first argument names.
+    pub(crate) fn controlplane_binary(&self) -> &Path {
+        &self.controlplane_binary
+    }
+
     /// `v1alpha2` or whatever pod groups are called here.
     pub(crate) fn group_api_version(&self) -> &str {
         &self.groups.api_version

@@ -79,6 +79,7 @@ pub static RESOURCES: &[Resource] = &[
     namespaced(RESOURCE, "ResourceClaimTemplate", "resourceclaimtemplates", "resourceclaimtemplate"),
     cluster(RESOURCE, "DeviceClass", "deviceclasses", "deviceclass"),
     cluster(RESOURCE, "ResourceSlice", "resourceslices", "resourceslice"),
+    cluster(RESOURCE, "DeviceTaintRule", "devicetaintrules", "devicetaintrule").status(),
     cluster(SCHEDULING, "PriorityClass", "priorityclasses", "priorityclass").short(&["pc"]),
     namespaced(SCHEDULING, "Workload", "workloads", "workload")
         .versions(&["v1beta1", "v1alpha3", "v1alpha2", "v1alpha1"])

@@ -159,7 +159,7 @@ fn register(generator: &mut SchemaGenerator, group: &str, version: &str) {
         ("policy", "v1") => know!(generator: policy::v1::PodDisruptionBudget),
         ("resource.k8s.io", "v1") => know!(generator:
             resource::v1::ResourceClaim, resource::v1::ResourceClaimTemplate, resource::v1::DeviceClass,
-            resource::v1::ResourceSlice,
+            resource::v1::ResourceSlice, resource::v1::DeviceTaintRule,
         ),
         ("scheduling.k8s.io", "v1") => know!(generator: scheduling::v1::PriorityClass),
         ("scheduling.k8s.io", "v1alpha3") => know!(generator:

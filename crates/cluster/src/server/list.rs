@@ -132,7 +132,8 @@ impl ApiServer {
     ) -> Result<Selected, TooOld> {
         let namespace = (!target.namespace.is_empty()).then_some(target.namespace.as_str());
         let scoped = namespace.is_some() || !target.id.resource().namespaced;
-        if let (Some(name), None, None, true) = (selection.fields.name(), revision, &after, scoped) {
+        let name = target.name.as_deref().or(selection.fields.name());
+        if let (Some(name), None, None, true) = (name, revision, &after, scoped) {
             return Ok(self.select_one(target, selection, name));
         }
         let mut pinned = revision;

@@ -43,6 +43,7 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use futures::FutureExt as _;
+use http::{Method, Uri};
 use path::Target;
 use query::FieldValidation;
 use serde_json::json;
@@ -155,18 +156,22 @@ pub fn router(server: Arc<ApiServer>) -> Router {
 }
 
 async fn dispatch(State(server): State<Arc<ApiServer>>, request: Request) -> Response {
-    let what = format!("{} {}", request.method(), request.uri().path());
-    match survived(&what, route(&server, request)).await {
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    match survived(&method, &uri, route(&server, request)).await {
         Ok(response) => response,
         Err(error) => reply::error(&error),
     }
 }
 
 /// Lets no defect of ours end more than the request that met it: others share its connection.
-async fn survived<T>(what: &str, answer: impl Future<Output = Result<T, ApiError>>) -> Result<T, ApiError> {
+async fn survived<T>(
+    method: &Method,
+    uri: &Uri,
+    answer: impl Future<Output = Result<T, ApiError>>,
+) -> Result<T, ApiError> {
     // The store writes as a whole or not at all, so that nothing half-done can be seen after a panic.
     AssertUnwindSafe(answer).catch_unwind().await.unwrap_or_else(|_| {
-        tracing::error!(request = what, "a request met a defect of the server");
+        tracing::error!(%method, %uri, "a request met a defect of the server");
         Err(ApiError::new(
             500,
             "InternalError",
@@ -183,8 +188,15 @@ async fn route(server: &Arc<ApiServer>, request: Request) -> Result<Response, Ap
         ["apis", group, version, _, ..] if !group.is_empty() => (*group, *version, segments.get(3..)),
         other => return endpoints::answer(server, &request, other),
     };
-    let target = Target::parse(&server.catalog, group, version, rest.unwrap_or_default());
-    resources::answer(server, target.ok_or_else(ApiError::no_such_path)?, request).await
+    let rest = rest.unwrap_or_default();
+    // The older way to ask for a watch, and the only one that names a single object.
+    let watched = rest.first().filter(|first| *first == "watch").and_then(|_| rest.get(1..));
+    let target = Target::parse(&server.catalog, group, version, watched.unwrap_or(rest));
+    let target = target.ok_or_else(ApiError::no_such_path)?;
+    if watched.is_some() {
+        return resources::watch(server, target, &request);
+    }
+    resources::answer(server, target, request).await
 }
 
 #[cfg(test)]
@@ -194,8 +206,9 @@ mod tests {
     #[tokio::test]
     async fn a_panic_ends_only_the_request_that_met_it() {
         let defect = async { if true { panic!("on purpose") } else { Ok(()) } };
-        let error = survived("GET /x", defect).await.unwrap_err();
+        let (method, uri) = (Method::GET, Uri::from_static("/x"));
+        let error = survived(&method, &uri, defect).await.unwrap_err();
         assert_eq!((error.code, error.reason), (500, "InternalError"));
-        assert_eq!(survived("GET /x", async { Ok(7) }).await, Ok(7));
+        assert_eq!(survived(&method, &uri, async { Ok(7) }).await, Ok(7));
     }
 }

@@ -80,6 +80,20 @@ pub(super) async fn answer(
     }
 }
 
+/// Answers a request for a watch that its path asks for.
+pub(super) fn watch(
+    server: &Arc<ApiServer>,
+    target: Target,
+    request: &Request,
+) -> Result<Response, ApiError> {
+    if *request.method() != Method::GET || target.sub.is_some() {
+        return Err(ApiError::method_not_allowed());
+    }
+    let query = Query::parse(request.uri().query())?;
+    let form = accept::form(request.headers(), &query)?;
+    watch::watch(server, target, &query, form)
+}
+
 /// Answers a question; nothing is stored.
 async fn review(
     target: &Target,

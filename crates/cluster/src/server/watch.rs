@@ -231,6 +231,9 @@ impl Watch {
         if !namespace.is_empty() && *object.key().namespace != **namespace {
             return None;
         }
+        if self.target.name.as_deref().is_some_and(|name| *object.key().name != *name) {
+            return None;
+        }
         let is = event.kind != EventKind::Deleted && self.selection.matches(object);
         let was = event.previous.as_ref().filter(|previous| self.selection.matches(previous));
         match (was, is) {

@@ -18,6 +18,7 @@ mod kinds;
 mod managed;
 mod owners;
 mod priority;
+mod python;
 mod releases;
 mod reviews;
 mod watch;

@@ -244,3 +244,27 @@ async fn many_events_arrive_complete_and_in_order() {
     }
     assert!(events.is_quiet().await);
 }
+
+#[tokio::test]
+async fn one_object_is_watched_by_its_path_or_by_its_name() {
+    let cluster = Cluster::new();
+    for name in ["a", "b"] {
+        cluster.create_pod(pod(name)).await;
+    }
+    for path in [
+        "/api/v1/watch/namespaces/default/pods/b",
+        "/api/v1/namespaces/default/pods?watch=true&fieldSelector=metadata.name%3Db",
+    ] {
+        let mut events = cluster.watch(path).await;
+        assert_eq!(events.next_brief().await, brief("ADDED", "b"));
+        for name in ["a", "b"] {
+            let patch = json!({"metadata": {"labels": {"seen": path.len().to_string()}}});
+            cluster.patch(&format!("{PODS}/{name}"), "merge", patch).await.expect(200);
+        }
+        assert_eq!(events.next_brief().await, brief("MODIFIED", "b"));
+        assert!(events.is_quiet().await);
+    }
+    let mut all = cluster.watch("/api/v1/watch/pods").await;
+    assert_eq!(all.next_brief().await, brief("ADDED", "a"));
+    cluster.get("/api/v1/watch/namespaces/default/pods/b/status").await.refusal(405, "MethodNotAllowed");
+}

@@ -1,6 +1,7 @@
 //! Stories that must end well on every release, with Tutti as the scheduler.
 
 mod deploy;
+mod embedded;
 mod faults;
 mod gangs;
 mod kubectl;
@@ -44,6 +45,7 @@ pub(crate) fn all() -> Vec<Story> {
         false scheduler::a_scheduler_killed_in_the_middle_of_a_gang_leaves_no_part_of_it,
         true scheduler::a_leader_that_loses_its_api_server_goes_on_when_it_is_back,
         false faults::a_lost_node_takes_its_pods_and_others_come,
+        false embedded::the_real_kube_scheduler_schedules_on_the_embedded_cluster,
         true faults::an_api_server_that_is_killed_costs_nothing,
         true faults::an_etcd_that_is_killed_costs_nothing,
     ]
