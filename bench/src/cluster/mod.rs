@@ -60,7 +60,7 @@ async fn nodes_up(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()> {
     let cluster = Cluster::start(options).await?;
     let seconds = started.elapsed().as_secs_f64();
     let requests = Requests::new(cluster.client());
-    let ready = requests.get("/api/v1/nodes").await?.matches("\"KubeletReady\"").count();
+    let ready = requests.get("/api/v1/nodes").await?.matches(r#""type":"Ready""#).count();
     ensure!(ready == sizes.nodes as usize, "{ready} of {} nodes are Ready", sizes.nodes);
     report.figure("nodes-up", sizes.nodes, seconds, "s");
     cluster.shutdown().await;

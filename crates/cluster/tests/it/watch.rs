@@ -70,10 +70,7 @@ async fn a_streaming_list_ends_with_a_bookmark() {
         assert_eq!(metadata["resourceVersion"], revision.as_str());
         assert!(events.is_quiet().await);
     }
-    for wrong in [
-        "watch=true&sendInitialEvents=true",
-        "watch=true&resourceVersionMatch=NotOlderThan",
-    ] {
+    for wrong in ["watch=true&sendInitialEvents=true", "watch=true&resourceVersionMatch=NotOlderThan"] {
         cluster.get(&format!("{PODS}?{wrong}")).await.refusal(422, "Invalid");
     }
     for wrong in ["watch=true&resourceVersion=x", "watch=true&timeoutSeconds=x"] {

@@ -109,7 +109,8 @@ async fn with_own_groups(world: &World<'_>) -> anyhow::Result<()> {
                "spec": {"schedulingPolicy": policy}})
         .to_string()
     };
-    for wrong in [json!({}), json!({"basic": {}, "gang": {"minCount": 1}}), json!({"gang": {"minCount": 0}})] {
+    for wrong in [json!({}), json!({"basic": {}, "gang": {"minCount": 1}}), json!({"gang": {"minCount": 0}})]
+    {
         let said = world.kubectl(&["create", "-f", "-"], &group(wrong.clone())).await;
         ensure!(said.is_err(), "{wrong} was taken");
     }

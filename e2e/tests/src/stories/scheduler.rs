@@ -86,12 +86,15 @@ async fn killed_in_the_middle(world: &World<'_>) -> anyhow::Result<()> {
         in_parts += usize::from(bound < members);
         let next = start(world, &world.kubeconfig, &[])?;
         let completed = world.wait_running(members).await;
-        completed.with_context(|| format!("killed with {bound} bound; the next one said\n{}", next.said()))?;
+        completed
+            .with_context(|| format!("killed with {bound} bound; the next one said\n{}", next.said()))?;
         check_nodes(world).await?;
         next.end().await?;
         clear(world, &gang).await?;
     }
-    say(&format!("        {in_parts} of {kills} times a part of the gang was bound when its scheduler was killed"));
+    say(&format!(
+        "        {in_parts} of {kills} times a part of the gang was bound when its scheduler was killed"
+    ));
     Ok(())
 }
 
