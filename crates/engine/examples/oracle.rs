@@ -4,11 +4,16 @@
 //! cargo run --release -p tutti-engine --example oracle -- --instances 1000000 --seed 1
 //! ```
 //!
-//! Half of the instances are plain, half have wishes about other pods. Exit code 1 if the engine was wrong.
+//! A third of the instances is plain, a third has wishes about other pods, a third has volumes. Exit code 1 if the engine was wrong.
 
 #[path = "../tests/it/random.rs"]
 #[allow(clippy::unwrap_used, reason = "shared with the tests; writing to a string does not fail")]
 mod random;
+#[path = "../tests/it/random_storage.rs"]
+#[allow(clippy::unwrap_used, dead_code, reason = "shared with the tests; writing to a string does not fail")]
+mod random_storage;
+#[path = "../tests/it/storage.rs"]
+mod storage;
 #[path = "../tests/it/verdict.rs"]
 mod verdict;
 
@@ -62,11 +67,14 @@ fn main() -> ExitCode {
     if wrong > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// Judges one instance: even numbers are plain, odd ones have wishes.
+/// Judges one instance: plain, with wishes and with volumes in turn.
 fn count(arguments: &Arguments, number: u32, tally: &mut Tally) {
-    let seed = u64::from(arguments.seed) + u64::from(number / 2);
-    let text =
-        if number.is_multiple_of(2) { random::instance(seed) } else { random::instance_with_wishes(seed) };
+    let seed = u64::from(arguments.seed) + u64::from(number / 3);
+    let text = match number % 3 {
+        0 => random::instance(seed),
+        1 => random::instance_with_wishes(seed),
+        _ => random_storage::instance_with_volumes(seed),
+    };
     let verdict = match Scenario::parse(&text) {
         Ok(scenario) => judge(&scenario),
         Err(error) => Verdict::Wrong(format!("the generator is wrong: {error}")),

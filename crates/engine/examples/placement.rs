@@ -11,7 +11,7 @@ mod expectations;
 
 use expectations::disappointments;
 use std::process::ExitCode;
-use tutti_engine::{Config, Decision, Engine, Event};
+use tutti_engine::{ClaimPlan, Config, Decision, Engine, Event};
 use tutti_model::Time;
 use tutti_model::scenario::Scenario;
 
@@ -53,6 +53,9 @@ fn decide(scenario: Scenario) -> Vec<Decision> {
     for group in scenario.groups {
         engine.apply(Event::GroupSet(Box::new(group)), now);
     }
+    for event in Event::of_storage(&scenario.storage) {
+        engine.apply(event, now);
+    }
     for pod in scenario.pods {
         engine.apply(Event::PodSet(Box::new(pod)), now);
     }
@@ -65,6 +68,14 @@ fn decide(scenario: Scenario) -> Vec<Decision> {
                 println!("{}: placed", placement.unit);
                 for seat in &placement.seats {
                     println!("  {} -> {}", seat.pod.name, seat.node);
+                }
+                for (claim, plan) in &placement.claims {
+                    match plan {
+                        ClaimPlan::Volume(volume) => println!("  claim {} gets volume {volume}", claim.name),
+                        ClaimPlan::Provision(node) => {
+                            println!("  claim {} gets a volume made for {node}", claim.name);
+                        }
+                    }
                 }
                 for pod in &placement.left_out {
                     println!("  {} has no seat yet", pod.name);

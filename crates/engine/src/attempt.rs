@@ -25,9 +25,14 @@ pub(crate) enum Attempt {
 #[derive(Debug)]
 pub(crate) struct Members {
     by_shape: Vec<(ShapeId, Vec<ObjectKey>)>,
+    /// Members that cannot be tried because of their volume claims.
+    blocked: Vec<ObjectKey>,
     need: u32,
     style: Style,
 }
+
+/// Members with their rows.
+type Rows<'a> = Vec<(&'a ObjectKey, &'a PodRow)>;
 
 impl Members {
     fn new(members: &[(&ObjectKey, &PodRow)], need: u32, style: Style) -> Self {
@@ -41,7 +46,7 @@ impl Members {
             });
             by_shape[at].1.push((*key).clone());
         }
-        Self { by_shape, need, style }
+        Self { by_shape, blocked: Vec::new(), need, style }
     }
 
     /// What is to be solved.
@@ -68,6 +73,7 @@ impl Members {
     /// Everybody who is still here, by name.
     pub(crate) fn into_names(self) -> Vec<ObjectKey> {
         let mut names: Vec<ObjectKey> = self.by_shape.into_iter().flat_map(|(_, members)| members).collect();
+        names.extend(self.blocked);
         names.sort_unstable();
         names
     }
@@ -88,6 +94,9 @@ impl Engine {
         let UnitKey::Group(key) = unit else {
             if let Some(what) = unsupported {
                 return Attempt::Refused(vec![unit.object().clone()], Refusal::Unsupported(what));
+            }
+            if let (_, Some(refusal)) = self.ready(&wanting) {
+                return Attempt::Refused(vec![unit.object().clone()], refusal);
             }
             return Attempt::Solve(Members::new(&wanting, 1, Style::Profile));
         };
@@ -112,7 +121,28 @@ impl Engine {
             return Attempt::Refused(names(), Refusal::TooFewMembers { minimum, observed, gated });
         }
         let need = minimum.saturating_sub(counted).max(1);
-        Attempt::Solve(Members::new(&wanting, need, Style::Pack))
+        let (ready, problem) = self.ready(&wanting);
+        if let Some(refusal) = problem.filter(|_| (ready.len() as u32) < need) {
+            return Attempt::Refused(names(), refusal);
+        }
+        let is_blocked = |key: &&ObjectKey| ready.iter().all(|(ready, _)| ready != key);
+        let blocked = wanting.iter().map(|(key, _)| *key).filter(is_blocked).cloned().collect();
+        Attempt::Solve(Members { blocked, ..Members::new(&ready, need, Style::Pack) })
+    }
+
+    /// Members whose claims do not keep them from being tried, and why the first of the others is kept.
+    fn ready<'a>(&self, wanting: &[(&'a ObjectKey, &'a PodRow)]) -> (Rows<'a>, Option<Refusal>) {
+        let mut first = None;
+        let mut ready = Vec::with_capacity(wanting.len());
+        for &(key, row) in wanting {
+            match self.volumes.problem(key, &row.uid, &row.claims, &self.pods) {
+                None => ready.push((key, row)),
+                Some((claim, problem)) => {
+                    first.get_or_insert_with(|| Refusal::Claim { pod: key.clone(), claim, problem });
+                }
+            }
+        }
+        (ready, first)
     }
 }
 

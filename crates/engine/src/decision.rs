@@ -1,6 +1,7 @@
 //! What the engine answers.
 
 use crate::refusal::Refusal;
+use crate::volumes::ClaimPlan;
 use std::fmt;
 use tutti_model::{ObjectKey, Text, Time};
 
@@ -52,6 +53,9 @@ pub struct Placement {
     pub unit: UnitKey,
     /// Who goes where, by pod name.
     pub seats: Vec<Seat>,
+    /// Volume claims of these pods that are not bound yet, by name, and what is to become of them before any of the
+    /// pods is bound.
+    pub claims: Vec<(ObjectKey, ClaimPlan)>,
     /// Members that wanted a seat and got none, by name. They are tried again when there is room; their number
     /// is not proven to be the smallest possible.
     pub left_out: Vec<ObjectKey>,

@@ -27,6 +27,7 @@ impl Engine {
         for unit in &self.suspended {
             sum = sum.wrapping_add(hash(("is suspended", unit)));
         }
+        sum = sum.wrapping_add(self.volumes.digest());
         sum.wrapping_add(self.holds.digest(&self.nodes, &self.resources))
     }
 

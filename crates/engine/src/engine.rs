@@ -16,6 +16,7 @@ use crate::score::standing::Scoring;
 use crate::shape::{Resources, Shape, ShapeId, Shapes};
 use crate::solve::{Outcome, Tables, solve};
 use crate::txn::Txn;
+use crate::volumes::Volumes;
 use crate::wake::{Offer, Sleepers};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
@@ -58,6 +59,7 @@ pub struct Engine {
     pub(crate) pods: PodTable,
     pub(crate) relations: Relations,
     pub(crate) holds: Holds,
+    pub(crate) volumes: Volumes,
     rooms: Rooms,
     pub(crate) queue: Queue,
     pub(crate) sleepers: Sleepers,
@@ -93,6 +95,7 @@ impl Engine {
             pods: PodTable::default(),
             relations: Relations::default(),
             holds: Holds::default(),
+            volumes: Volumes::default(),
             rooms,
             queue: Queue::default(),
             sleepers: Sleepers::default(),
@@ -116,6 +119,13 @@ impl Engine {
             Event::GroupSet(group) => self.set_group(&group.key.clone(), Some(*group), now),
             Event::GroupGone(key) => self.set_group(&key, None, now),
             Event::NamespaceSet { name, labels } => self.set_namespace(&name, labels, now),
+            Event::ClaimSet(claim) => self.set_claim(&claim.key.clone(), Some(*claim), now),
+            Event::ClaimGone(key) => self.set_claim(&key, None, now),
+            Event::VolumeSet(volume) => self.set_volume(&volume.name.clone(), Some(*volume), now),
+            Event::VolumeGone(name) => self.set_volume(&name, None, now),
+            Event::ClassSet(class) => self.set_class(&class.name.clone(), Some(*class), now),
+            Event::ClassGone(name) => self.set_class(&name, None, now),
+            Event::AttachLimitsSet(limits) => self.set_attach_limits(*limits, now),
             Event::Hold(hold) => self.set_hold(&hold, now),
             Event::BindFailed { pod, uid } => self.bind_failed(&pod, &uid, true, now),
             Event::Withdrawn { pod, uid } => self.bind_failed(&pod, &uid, false, now),
@@ -192,6 +202,7 @@ impl Engine {
             shapes: &self.shapes,
             resources: &self.resources,
             relations: &self.relations,
+            volumes: &self.volumes,
             rooms: &mut self.rooms,
         };
         (tables, self.config.branches_max)
@@ -212,12 +223,13 @@ impl Engine {
             return Some(self.place(unit, members, &seats, &lifted, now));
         }
         let usable = self.usable_seats(&unit, &members);
+        let is_guess = members.shapes().iter().any(|&shape| self.shapes.get(shape).volumes.is_guess);
         self.holds.restore(&lifted, &mut self.nodes);
         self.claim(&unit, &usable, &lifted, now);
         let refusal = match outcome {
             Outcome::Placed(_) => return None,
-            Outcome::Infeasible(room) => Refusal::NoRoom(room),
-            Outcome::Undecided(room) => Refusal::Undecided(room),
+            Outcome::Infeasible(room) if !is_guess => Refusal::NoRoom(room),
+            Outcome::Infeasible(room) | Outcome::Undecided(room) => Refusal::Undecided(room),
         };
         let shapes = members.shapes();
         self.refuse(unit, members.into_names(), refusal, shapes, now)
@@ -246,6 +258,7 @@ impl Engine {
         self.ask_claimants_again(&unit, lifted, now);
         self.flush.placed(&unit);
         placed.sort_unstable();
+        let claims = self.plan_claims(&placed);
         let mut seats = Vec::with_capacity(placed.len());
         for (pod, node) in placed {
             let Some(row) = self.pods.pod(&pod) else { continue };
@@ -256,13 +269,14 @@ impl Engine {
             self.wake_by_pod(&shape, now);
             seats.push(Seat { pod, uid, node: self.nodes.name(node).clone() });
         }
+        self.begin_plans(&claims, now);
         self.told.remove(&unit);
         let left_out = members.into_names();
         if !left_out.is_empty() {
             // Whoever is left learns why in an attempt of their own.
             self.touch(&unit, now);
         }
-        Decision::Place(Placement { unit, seats, left_out })
+        Decision::Place(Placement { unit, seats, claims: claims.into_iter().collect(), left_out })
     }
 
     /// Puts a unit to sleep. A reason that was told before is not told again.
@@ -331,7 +345,8 @@ impl Engine {
         }
         let before = self.offer(id);
         self.relations.set_node(id, node.as_ref());
-        self.nodes.set(id, node, &mut self.resources);
+        let room_to_attach = self.volumes.room_to_attach(name);
+        self.nodes.set(id, node, &room_to_attach, &mut self.resources);
         self.wake_by_offer(id, before, now);
     }
 
@@ -350,7 +365,12 @@ impl Engine {
             (None, None) => Sits::Nowhere,
         };
         let images: Vec<_> = pod.images.iter().map(|name| self.nodes.images_mut().acquire(name)).collect();
-        let (shape, is_new) = self.shapes.acquire(pod, wishes, matches, images.clone(), &mut self.resources);
+        // Who uses a claim comes before what it requires: that depends on who shares it.
+        let claims = if pod.phase.is_terminal() { &[][..] } else { &pod.volume_claims };
+        self.set_claims_of(&pod.key, claims, now);
+        let volumes = self.volumes.resolve(&pod.key, &pod.volume_claims);
+        let (shape, is_new) =
+            self.shapes.acquire(pod, wishes, matches, images.clone(), volumes, &mut self.resources);
         if !is_new {
             self.nodes.images_mut().release_all(&images);
         }
@@ -368,6 +388,9 @@ impl Engine {
         self.move_seat(before.as_ref(), Some(&after), now);
         self.vacate(&pod.key, &after, left, now);
         self.follow_nomination(&pod.key, now);
+        if let Some(row) = before.as_ref().filter(|row| row.node().is_some() && after.node().is_none()) {
+            self.claims_left(&pod.key, row, now);
+        }
         // That the API server agrees with a decision is no news to the unit.
         let is_news = before.as_ref().is_none_or(|row| {
             row.node() != after.node() || PodRow { sits: row.sits, ..after.clone() } != *row
@@ -382,6 +405,7 @@ impl Engine {
 
     fn remove_pod(&mut self, key: &ObjectKey, now: Time) {
         let unit = self.pods.pod(key).map(|row| row.unit(key));
+        self.set_claims_of(key, &[], now);
         let Some(row) = self.pods.remove(key) else { return };
         self.set_memberships(key, Some(row.shape), None);
         let left = self.seat_of(&row);
@@ -389,6 +413,7 @@ impl Engine {
         self.vacate(key, &row, left, now);
         self.follow_nomination(key, now);
         self.let_go(row.shape, now);
+        self.claims_left(key, &row, now);
         if let Some(unit) = unit {
             self.touch(&unit, now);
         }
@@ -414,6 +439,7 @@ impl Engine {
         self.move_seat(Some(&before), Some(&after), now);
         self.vacate(key, &before, left, now);
         self.follow_nomination(key, now);
+        self.claims_left(key, &before, now);
         let unit = after.unit(key);
         if pauses {
             let failures = self.retries.get(&unit).map_or(0, |retry| retry.failures) + 1;
@@ -466,7 +492,7 @@ impl Engine {
         }
     }
 
-    fn wake_by_pod(&mut self, shape: &Shape, now: Time) {
+    pub(crate) fn wake_by_pod(&mut self, shape: &Shape, now: Time) {
         if self.sleepers.is_empty() {
             return;
         }

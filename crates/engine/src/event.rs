@@ -1,7 +1,10 @@
 //! What the engine is told.
 
 use crate::decision::UnitKey;
-use tutti_model::{Group, Labels, Node, ObjectKey, Pod, ResourceList, Text, Time};
+use tutti_model::{
+    AttachLimits, Group, Labels, Node, ObjectKey, Pod, ResourceList, Storage, StorageClass, Text, Time,
+    Volume, VolumeClaim,
+};
 
 /// A fact about the cluster. Facts may come in any order: a pod may be seen before its node or its group.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +28,20 @@ pub enum Event {
         /// Its labels; none once it is gone.
         labels: Labels,
     },
+    /// A volume claim was seen, for the first time or changed.
+    ClaimSet(Box<VolumeClaim>),
+    /// A volume claim is gone.
+    ClaimGone(ObjectKey),
+    /// A volume was seen, for the first time or changed.
+    VolumeSet(Box<Volume>),
+    /// A volume is gone.
+    VolumeGone(Text),
+    /// A class of volumes was seen, for the first time or changed.
+    ClassSet(Box<StorageClass>),
+    /// A class of volumes is gone.
+    ClassGone(Text),
+    /// How many volumes a node can attach; no limits once that is not known any more.
+    AttachLimitsSet(Box<AttachLimits>),
     /// Seats are promised to a unit until a time: nobody of its priority or below takes them meanwhile. Replaces what
     /// was promised to it before; no seats end the promise.
     Hold(Box<Hold>),
@@ -50,6 +67,17 @@ pub enum Event {
     /// Somebody else has decided until now: every gang that has some of its members but not enough is looked at once
     /// before all other work.
     TakeOver,
+}
+
+impl Event {
+    /// All that there is to tell about storage.
+    pub fn of_storage(storage: &Storage) -> Vec<Self> {
+        let classes = storage.classes.iter().map(|class| Self::ClassSet(Box::new(class.clone())));
+        let volumes = storage.volumes.iter().map(|volume| Self::VolumeSet(Box::new(volume.clone())));
+        let claims = storage.claims.iter().map(|claim| Self::ClaimSet(Box::new(claim.clone())));
+        let limits = storage.limits.iter().map(|limits| Self::AttachLimitsSet(Box::new(limits.clone())));
+        classes.chain(volumes).chain(claims).chain(limits).collect()
+    }
 }
 
 /// A promise of seats.

@@ -3,6 +3,7 @@
 use crate::images::Images;
 use crate::shape::{Load, ResourceId, Resources, Shape};
 use rustc_hash::{FxHashMap, FxHasher};
+use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use tutti_model::{Node, Padding, Text};
 
@@ -41,6 +42,8 @@ pub(crate) struct NodeTable {
     /// By row: what pods there count for beyond their requests when nodes are compared.
     padding: Vec<Padding>,
     images: Images,
+    /// By row and volume: pods there that use it, of volumes that more than one pod uses.
+    shared: FxHashMap<NodeId, BTreeMap<Text, u32>>,
     log: Vec<NodeId>,
     /// Number of the first change in `log`.
     log_start: u64,
@@ -103,9 +106,34 @@ impl NodeTable {
     /// How many more copies of a shape the node takes.
     pub(crate) fn room(&self, id: NodeId, shape: &Shape) -> u32 {
         match self.node(id) {
-            Some(node) if shape.forbidden(node).is_none() => shape.copies(|resource| self.free(id, resource)),
+            Some(node) if shape.forbidden(node).is_none() => {
+                let Some(shared) = self.room_for_shared(id, shape) else { return 0 };
+                shape.copies(|resource| {
+                    let taken = shared.iter().find(|(other, _)| *other == resource);
+                    self.free(id, resource) - taken.map_or(0, |(_, taken)| *taken)
+                })
+            }
             _ => 0,
         }
+    }
+
+    /// What volumes that a shape shares with others take beyond what is there already, by resource; nothing if they
+    /// do not fit.
+    fn room_for_shared(&self, id: NodeId, shape: &Shape) -> Option<Vec<(ResourceId, i64)>> {
+        let mut taken: Vec<(ResourceId, i64)> = Vec::new();
+        for (resource, _) in shape.volumes.shared.iter().filter(|(_, volume)| !self.has_volume(id, volume)) {
+            match taken.iter_mut().find(|(other, _)| other == resource) {
+                Some((_, count)) => *count += 1,
+                None => taken.push((*resource, 1)),
+            }
+        }
+        let fits = taken.iter().all(|&(resource, count)| count <= self.free(id, resource));
+        fits.then_some(taken)
+    }
+
+    /// True if a volume that several pods use is used by one on this node.
+    pub(crate) fn has_volume(&self, id: NodeId, volume: &Text) -> bool {
+        self.shared.get(&id).is_some_and(|volumes| volumes.contains_key(volume))
     }
 
     /// The row of a node by name; made if need be, because pods may be seen before their node.
@@ -134,10 +162,19 @@ impl NodeTable {
         }
     }
 
-    /// Sets or removes the node of a row.
-    pub(crate) fn set(&mut self, id: NodeId, node: Option<Node>, resources: &mut Resources) {
+    /// Sets or removes the node of a row. It offers what it says, and room for attached volumes.
+    pub(crate) fn set(
+        &mut self,
+        id: NodeId,
+        node: Option<Node>,
+        room_to_attach: &[(ResourceId, i64)],
+        resources: &mut Resources,
+    ) {
         let mut allocatable = vec![0; resources.len()];
         if let Some(node) = &node {
+            for &(resource, amount) in room_to_attach {
+                allocatable[resource.index()] = amount;
+            }
             for (resource, amount) in node.allocatable.iter() {
                 let resource = resources.id(resource);
                 allocatable.resize(resources.len(), 0);
@@ -222,7 +259,27 @@ impl NodeTable {
             let free = &mut self.free[resource.index()][id.index()];
             *free = free.wrapping_sub(amount.wrapping_mul(count));
         }
+        for (resource, volume) in load.shared {
+            self.shift_shared(id, *resource, volume, count);
+        }
         self.note_change(id);
+    }
+
+    /// The first pod on a node that uses a volume takes room for it, the last gives it back.
+    fn shift_shared(&mut self, id: NodeId, resource: ResourceId, volume: &Text, count: i64) {
+        self.add_columns(resource.index() + 1);
+        let volumes = self.shared.entry(id).or_default();
+        let users = volumes.entry(volume.clone()).or_default();
+        let before = *users;
+        *users = u32::try_from(i64::from(before) + count).unwrap_or(0);
+        let taken = i64::from(*users > 0) - i64::from(before > 0);
+        if *users == 0 {
+            volumes.remove(volume);
+        }
+        if volumes.is_empty() {
+            self.shared.remove(&id);
+        }
+        self.free[resource.index()][id.index()] -= taken;
     }
 
     fn add_columns(&mut self, count: usize) {
@@ -242,7 +299,8 @@ impl NodeTable {
         self.log.push(id);
     }
 
-    fn drop_row_if_unused(&mut self, id: NodeId) {
+    /// Forgets a row of which nothing is known.
+    pub(crate) fn drop_row_if_unused(&mut self, id: NodeId) {
         let slot = &mut self.rows[id.index()];
         if let Some(row) = slot
             && row.node.is_none()
@@ -266,7 +324,7 @@ mod tests {
     }
 
     fn load(requests: &[(ResourceId, i64)]) -> Load<'_> {
-        Load { requests, padding: Padding { cpu: 5, memory: 7 } }
+        Load { requests, padding: Padding { cpu: 5, memory: 7 }, shared: &[] }
     }
 
     #[test]
@@ -276,7 +334,7 @@ mod tests {
         let id = table.id(&"n".into());
         table.take(id, load(&[(cpu, 300)]), 1);
         assert_eq!(table.nodes_count(), 0);
-        table.set(id, Some(node("n", 1000)), &mut resources);
+        table.set(id, Some(node("n", 1000)), &[], &mut resources);
         assert_eq!((table.nodes_count(), table.free(id, cpu)), (1, 700));
         assert_eq!(table.padding(id), Padding { cpu: 5, memory: 7 });
     }
@@ -286,9 +344,9 @@ mod tests {
         let (mut table, mut resources) = (NodeTable::default(), Resources::default());
         let cpu = resources.id(&Resource::new("cpu"));
         let id = table.id(&"n".into());
-        table.set(id, Some(node("n", 1000)), &mut resources);
+        table.set(id, Some(node("n", 1000)), &[], &mut resources);
         table.take(id, load(&[(cpu, 300)]), 1);
-        table.set(id, None, &mut resources);
+        table.set(id, None, &[], &mut resources);
         assert_eq!(table.id(&"n".into()), id, "its pods keep the row");
         table.give(id, load(&[(cpu, 300)]), 1);
         assert_eq!(table.id(&"other".into()), id);
@@ -299,9 +357,9 @@ mod tests {
     fn readers_see_what_changed_since_they_read() {
         let (mut table, mut resources) = (NodeTable::default(), Resources::default());
         let (a, b) = (table.id(&"a".into()), table.id(&"b".into()));
-        table.set(a, Some(node("a", 1)), &mut resources);
+        table.set(a, Some(node("a", 1)), &[], &mut resources);
         let cursor = table.log_end();
-        table.set(b, Some(node("b", 1)), &mut resources);
+        table.set(b, Some(node("b", 1)), &[], &mut resources);
         assert_eq!(table.changed_since(cursor), Some(&[b][..]));
         for _ in 0..2 * LOG_LENGTH_MAX {
             table.note_change(a);

@@ -1,11 +1,22 @@
 //! The slow, obvious answer to "can at least this many of these pods be placed?": a plain depth-first search that
 //! knows only the definition of validity. Tests hold the engine against it on small instances.
 
-use crate::validator::{violations, violations_for_good};
-use tutti_model::{Node, Pod};
+use crate::validator::{violations, violations_for_good, volume_violations};
+use tutti_model::{Node, Pod, Storage};
 
 /// True if at least `need` of `wanting` can be placed together beside `running`.
 pub fn placeable(nodes: &[Node], running: &[Pod], wanting: &[Pod], need: usize) -> bool {
+    placeable_with(&Storage::default(), nodes, running, wanting, need)
+}
+
+/// The same where pods have volume claims.
+pub fn placeable_with(
+    storage: &Storage,
+    nodes: &[Node],
+    running: &[Pod],
+    wanting: &[Pod],
+    need: usize,
+) -> bool {
     // Alike pods next to each other, so that only one order of them is tried.
     let mut wanting: Vec<&Pod> = wanting.iter().collect();
     wanting.sort_by_key(|pod| {
@@ -15,14 +26,16 @@ pub fn placeable(nodes: &[Node], running: &[Pod], wanting: &[Pod], need: usize) 
             pod.tolerations.clone(),
             pod.labels.clone(),
             pod.inter_pod.clone(),
+            pod.volume_claims.clone(),
         )
     });
-    let mut search = Oracle { nodes, running, wanting, need, placed: Vec::new() };
+    let mut search = Oracle { nodes, storage, running, wanting, need, placed: Vec::new() };
     search.place(0, 0)
 }
 
 struct Oracle<'a> {
     nodes: &'a [Node],
+    storage: &'a Storage,
     running: &'a [Pod],
     wanting: Vec<&'a Pod>,
     need: usize,
@@ -43,6 +56,7 @@ impl Oracle<'_> {
         for at in first_node..self.nodes.len() {
             self.placed.push(Pod { node: Some(self.nodes[at].name.clone()), ..pod.clone() });
             if violations_for_good(self.nodes, self.running, &self.placed).is_empty()
+                && volume_violations(self.nodes, self.storage, self.running, &self.placed).is_empty()
                 && self.place(index + 1, if next_is_alike { at } else { 0 })
             {
                 return true;
@@ -62,4 +76,5 @@ fn alike(a: &Pod, b: &Pod) -> bool {
         && a.labels == b.labels
         && a.ports == b.ports
         && a.inter_pod == b.inter_pod
+        && a.volume_claims == b.volume_claims
 }

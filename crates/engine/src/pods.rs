@@ -6,7 +6,7 @@ use crate::refusal::Unsupported;
 use crate::shape::ShapeId;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
-use tutti_model::{Group, Labels, ObjectKey, Phase, Pod, Text, Time};
+use tutti_model::{Group, Labels, ObjectKey, Phase, Pod, Text, Time, VolumeUse};
 
 /// Where a pod sits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +39,8 @@ pub(crate) struct PodRow {
     pub(crate) labels: Labels,
     pub(crate) shape: ShapeId,
     pub(crate) gated: bool,
+    /// Volume claims that it names.
+    pub(crate) claims: Vec<VolumeUse>,
     /// The first thing it needs that is not placed yet.
     pub(crate) unsupported: Option<Unsupported>,
     /// Where room is promised to it.
@@ -56,7 +58,6 @@ impl PodRow {
             Phase::Failed => Life::Failed,
         };
         let device = pod.device_claims.first().cloned().map(Unsupported::DeviceClaim);
-        let volume = pod.volume_claims.first().cloned().map(Unsupported::VolumeClaim);
         Self {
             uid: pod.uid.clone(),
             created: pod.created,
@@ -66,13 +67,19 @@ impl PodRow {
             labels: pod.labels.clone(),
             shape,
             gated: !pod.gates.is_empty(),
-            unsupported: device.or(volume),
+            claims: pod.volume_claims.clone(),
+            unsupported: device,
             nominated: pod.nominated.clone(),
             // A pod that has ended gives its seat back.
             sits: if life == Life::Active { sits } else { Sits::Nowhere },
             life,
             terminating: pod.terminating,
         }
+    }
+
+    /// True if its claims are in use, or will be once it has a place.
+    pub(crate) fn uses_claims(&self) -> bool {
+        self.life == Life::Active
     }
 
     /// What is decided together with this pod.

@@ -1,5 +1,6 @@
 //! Why a unit cannot start: data first, one sentence second.
 
+use crate::volumes::attach_driver;
 use std::fmt;
 use tutti_model::{ObjectKey, Resource, Text};
 
@@ -24,6 +25,15 @@ pub enum Refusal {
     Contradiction(Contradiction),
     /// Members need something that Tutti does not place yet; starting them anyway would be wrong.
     Unsupported(Unsupported),
+    /// So many members cannot be tried because of their volume claims that the rest is too few.
+    Claim {
+        /// The first of these members, by name.
+        pod: ObjectKey,
+        /// The claim.
+        claim: Text,
+        /// What is wrong with it.
+        problem: ClaimProblem,
+    },
     /// No placement exists; this is proven.
     NoRoom(NoRoom),
     /// No placement was found within the search budget, and none was excluded.
@@ -35,8 +45,6 @@ pub enum Refusal {
 pub enum Unsupported {
     /// Devices by claim.
     DeviceClaim(Text),
-    /// Volumes by claim.
-    VolumeClaim(Text),
     /// All members in one domain of this label key.
     GroupTopology(Text),
     /// Groups of groups.
@@ -47,11 +55,55 @@ impl fmt::Display for Unsupported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::DeviceClaim(name) => write!(f, "resource claim {name}")?,
-            Self::VolumeClaim(name) => write!(f, "persistent volume claim {name}")?,
             Self::GroupTopology(key) => write!(f, "topology constraint {key} of the group")?,
             Self::Composite(key) => write!(f, "composite pod group {key}")?,
         }
         f.write_str(" is not supported yet; it waits rather than being placed without")
+    }
+}
+
+/// Why a pod cannot be placed although there may be room: its volume claim is not ready for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClaimProblem {
+    /// There is no such claim.
+    Missing,
+    /// It was to be made for the pod, but there is one of that name that was not.
+    OfAnotherPod,
+    /// It is being deleted.
+    Terminating,
+    /// Its volume has vanished.
+    Lost,
+    /// It names a volume that was not seen.
+    VolumeMissing {
+        /// The volume.
+        volume: Text,
+    },
+    /// It must be bound before a pod can use it, and is not.
+    Unbound,
+    /// There is no such class.
+    ClassMissing {
+        /// The class.
+        class: Text,
+    },
+    /// Only one pod may use it, and another does.
+    InUse {
+        /// The other pod, of the same namespace.
+        pod: Text,
+    },
+}
+
+impl fmt::Display for ClaimProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing => f.write_str("does not exist"),
+            Self::OfAnotherPod => f.write_str("was not made for this pod"),
+            Self::Terminating => f.write_str("is being deleted"),
+            Self::Lost => f.write_str("has lost its volume"),
+            Self::VolumeMissing { volume } => write!(f, "is bound to volume {volume}, which does not exist"),
+            Self::Unbound => f.write_str("is not bound yet, and its class does not wait for a pod"),
+            Self::ClassMissing { class } => write!(f, "is of storage class {class}, which does not exist"),
+            Self::InUse { pod } => write!(f, "is for one pod only, and pod {pod} uses it"),
+        }
     }
 }
 
@@ -109,6 +161,14 @@ pub enum NodeReason {
     Affinity,
     /// There is too little of a resource left.
     Insufficient(Resource),
+    /// A volume of a member cannot be reached from there.
+    VolumeOutOfReach,
+    /// No volume is free that a claim of a member could be given there.
+    NoVolume,
+    /// Volumes that members share with other pods are too many to be attached there.
+    AttachLimit,
+    /// Only one pod may use a claim, and several members need it.
+    ExclusiveClaim,
     /// Another pod has the port.
     Ports,
     /// A pod that must be near is not.
@@ -125,7 +185,14 @@ impl fmt::Display for NodeReason {
             Self::Unschedulable => f.write_str("cordoned"),
             Self::Taint { key } => write!(f, "untolerated taint {key}"),
             Self::Affinity => f.write_str("not selected by node selector or affinity"),
-            Self::Insufficient(resource) => write!(f, "too little {resource}"),
+            Self::Insufficient(resource) => match attach_driver(resource) {
+                Some(driver) => write!(f, "no more volumes of {driver} can be attached"),
+                None => write!(f, "too little {resource}"),
+            },
+            Self::VolumeOutOfReach => f.write_str("out of reach of a volume"),
+            Self::NoVolume => f.write_str("no free volume for a claim"),
+            Self::AttachLimit => f.write_str("no more volumes can be attached"),
+            Self::ExclusiveClaim => f.write_str("volume claim for one pod only"),
             Self::Ports => f.write_str("host port in use"),
             Self::PodAffinity => f.write_str("pod affinity not satisfied"),
             Self::PodAntiAffinity => f.write_str("pod anti-affinity not satisfied"),
@@ -147,6 +214,9 @@ impl fmt::Display for Refusal {
             }
             Self::Contradiction(contradiction) => write!(f, "{contradiction}"),
             Self::Unsupported(what) => write!(f, "{what}"),
+            Self::Claim { pod, claim, problem } => {
+                write!(f, "persistent volume claim {claim} of pod {} {problem}", pod.name)
+            }
             Self::NoRoom(room) => write!(f, "{room}"),
             Self::Undecided(room) => {
                 write!(

@@ -6,12 +6,13 @@
 use crate::counts::MatcherId;
 use crate::images::ImageId;
 use crate::topology::KeyId;
+use crate::volumes::{Needs, Resolved};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tutti_model::taint::untolerated;
 use tutti_model::{
-    HostPort, Node, NodeAffinity, NodeSelectorTerm, Padding, Pod, Resource, Toleration, Weighted,
+    HostPort, Node, NodeAffinity, NodeSelectorTerm, Padding, Pod, Resource, Text, Toleration, Weighted,
 };
 
 /// Shapes that are kept although nobody uses them.
@@ -87,6 +88,8 @@ pub(crate) struct Shape {
     pub(crate) prefers: Vec<Weighted<NodeSelectorTerm>>,
     /// Images that it is made of, once for every use, sorted.
     pub(crate) images: Vec<ImageId>,
+    /// What its volume claims require; room for volumes of its own is among the requests.
+    pub(crate) volumes: Needs,
     /// What it requires of other pods, and what it would like.
     pub(crate) wishes: Wishes,
     /// Live matchers that match it: not its labels, or the index label of every worker would make it unique.
@@ -98,12 +101,14 @@ pub(crate) struct Shape {
 pub(crate) struct Load<'a> {
     pub(crate) requests: &'a [(ResourceId, i64)],
     pub(crate) padding: Padding,
+    /// Volumes that take room once, whoever uses them there.
+    pub(crate) shared: &'a [(ResourceId, Text)],
 }
 
 impl<'a> Load<'a> {
     /// Room that is kept for somebody who does not sit there yet.
     pub(crate) fn promised(requests: &'a [(ResourceId, i64)]) -> Self {
-        Self { requests, padding: Padding::default() }
+        Self { requests, padding: Padding::default(), shared: &[] }
     }
 }
 
@@ -189,7 +194,7 @@ impl Wishes {
 impl Shape {
     /// What one copy takes from a node.
     pub(crate) fn load(&self) -> Load<'_> {
-        Load { requests: &self.requests, padding: self.padding }
+        Load { requests: &self.requests, padding: self.padding, shared: &self.volumes.shared }
     }
 
     /// Taints that it ignores.
@@ -223,6 +228,9 @@ impl Shape {
         if !self.affinity.matches(&node.name, &node.labels) {
             return Some(Forbidden::Affinity);
         }
+        if !self.volumes.places.iter().all(|place| place.accepts(node)) {
+            return Some(Forbidden::Volume);
+        }
         None
     }
 
@@ -250,8 +258,9 @@ impl Shape {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Forbidden {
     Unschedulable,
-    Taint(tutti_model::Text),
+    Taint(Text),
     Affinity,
+    Volume,
 }
 
 /// A shape that was let go of, and the number that it had.
@@ -276,6 +285,7 @@ impl Shapes {
         wishes: Wishes,
         matches: Vec<MatcherId>,
         mut images: Vec<ImageId>,
+        volumes: Resolved,
         resources: &mut Resources,
     ) -> (ShapeId, bool) {
         let mut requests: Vec<(ResourceId, i64)> = pod
@@ -284,6 +294,7 @@ impl Shapes {
             .filter(|&(_, amount)| amount > 0)
             .map(|(resource, amount)| (resources.id(resource), amount))
             .collect();
+        requests.extend(volumes.attach);
         requests.sort_unstable();
         let mut tolerations = pod.tolerations.clone();
         tolerations.sort_unstable();
@@ -303,9 +314,21 @@ impl Shapes {
             ports,
             prefers,
             images,
+            volumes: volumes.needs,
             wishes,
             matches,
         })
+    }
+
+    /// The same shape with other volumes, counted as used once, and whether it is new.
+    pub(crate) fn acquire_with_volumes(
+        &mut self,
+        id: ShapeId,
+        requests: Vec<(ResourceId, i64)>,
+        volumes: Needs,
+    ) -> (ShapeId, bool) {
+        let shape = Shape { requests, volumes, ..Shape::clone(self.get(id)) };
+        self.intern(shape)
     }
 
     /// The same shape matched by other matchers, counted as used once, and whether it is new.
@@ -381,7 +404,7 @@ mod tests {
     fn acquire(shapes: &mut Shapes, name: &str, cpu: i64, resources: &mut Resources) -> ShapeId {
         let mut pod = Pod::new(ObjectKey::new("default", name), name);
         pod.requests.set(Resource::new("cpu"), cpu);
-        shapes.acquire(&pod, Wishes::default(), Vec::new(), Vec::new(), resources).0
+        shapes.acquire(&pod, Wishes::default(), Vec::new(), Vec::new(), Resolved::default(), resources).0
     }
 
     #[test]

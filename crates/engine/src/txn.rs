@@ -62,6 +62,7 @@ impl Drop for Txn<'_> {
 mod tests {
     use super::*;
     use crate::shape::{Resources, Shapes, Wishes};
+    use crate::volumes::Resolved;
     use tutti_model::{Node, ObjectKey, Pod, Resource, ResourceList};
 
     fn table() -> (NodeTable, Resources, Arc<Shape>) {
@@ -71,11 +72,23 @@ mod tests {
             let allocatable: ResourceList =
                 [(Resource::new("cpu"), 4), (Resource::new("pods"), 10)].into_iter().collect();
             let id = table.id(&name.into());
-            table.set(id, Some(Node { name: name.into(), allocatable, ..Node::default() }), &mut resources);
+            table.set(
+                id,
+                Some(Node { name: name.into(), allocatable, ..Node::default() }),
+                &[],
+                &mut resources,
+            );
         }
         let mut pod = Pod::new(ObjectKey::new("default", "p"), "p");
         pod.requests.set(Resource::new("cpu"), 2);
-        let (shape, _) = shapes.acquire(&pod, Wishes::default(), Vec::new(), Vec::new(), &mut resources);
+        let (shape, _) = shapes.acquire(
+            &pod,
+            Wishes::default(),
+            Vec::new(),
+            Vec::new(),
+            Resolved::default(),
+            &mut resources,
+        );
         let shape = Arc::clone(shapes.get(shape));
         (table, resources, shape)
     }

@@ -4,9 +4,12 @@
 //! *Final state, free of order.* The new pods are all in place; then every rule either holds or does not.
 //! Namespaces have no labels here.
 
+mod volumes;
+
 use rustc_hash::FxHashMap;
 use tutti_model::taint::untolerated;
 use tutti_model::{Labels, Node, Pod, PodTerm, SpreadConstraint};
+pub use volumes::volume_violations;
 
 /// What is wrong with a final state in which `placed` were put beside `running`; every pod names its node.
 ///

@@ -6,6 +6,7 @@
 
 use crate::counts::{Counts, MatcherId};
 use crate::decision::UnitKey;
+use crate::index::remove_from;
 use crate::shape::{ResourceId, Shape, ShapeId, Shapes};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +37,7 @@ pub(crate) struct Sleepers {
     units: FxHashMap<UnitKey, Sleeper>,
     by_shape: BTreeMap<ShapeId, BTreeSet<UnitKey>>,
     by_matcher: BTreeMap<MatcherId, BTreeSet<UnitKey>>,
-    /// Units that care about other pods or ports.
+    /// Units that care about other pods, ports, or volumes that other pods use or could have.
     sensitive: BTreeSet<UnitKey>,
 }
 
@@ -59,7 +60,9 @@ impl Sleepers {
             let mut binding = shape.matches.iter().filter(|&&matcher| counts.is_binding(matcher)).peekable();
             let is_matched = binding.peek().is_some();
             matchers.extend(binding);
-            if !shape.wishes.is_empty() || !shape.ports.is_empty() || is_matched {
+            let volumes = &shape.volumes;
+            let shares = !volumes.shared.is_empty() || !volumes.are_local();
+            if !shape.wishes.is_empty() || !shape.ports.is_empty() || is_matched || shares {
                 self.sensitive.insert(unit.clone());
             }
         }
@@ -75,10 +78,10 @@ impl Sleepers {
             return;
         };
         for shape in sleeper.shapes {
-            remove_from(&mut self.by_shape, shape, unit);
+            remove_from(&mut self.by_shape, &shape, unit);
         }
         for matcher in sleeper.matchers {
-            remove_from(&mut self.by_matcher, matcher, unit);
+            remove_from(&mut self.by_matcher, &matcher, unit);
         }
         self.sensitive.remove(unit);
     }
@@ -133,7 +136,7 @@ impl Sleepers {
         for matcher in shape.matches.iter().chain(shape.wishes.apart.iter().map(|(matcher, _)| matcher)) {
             woken.extend(self.by_matcher.get(matcher).into_iter().flatten().cloned());
         }
-        if !shape.ports.is_empty() {
+        if !shape.ports.is_empty() || !shape.volumes.shared.is_empty() {
             woken.extend(self.sensitive.iter().cloned());
         }
         self.take_out(woken)
@@ -144,15 +147,6 @@ impl Sleepers {
             self.remove(unit);
         }
         woken
-    }
-}
-
-fn remove_from<K: Ord + Copy>(index: &mut BTreeMap<K, BTreeSet<UnitKey>>, key: K, unit: &UnitKey) {
-    if let Some(units) = index.get_mut(&key) {
-        units.remove(unit);
-        if units.is_empty() {
-            index.remove(&key);
-        }
     }
 }
 
@@ -174,6 +168,10 @@ fn gain(shape: &Shape, before: &Offer, after: &Offer) -> Gain {
     let copies_before =
         if before.is_usable(shape) { shape.copies(|resource| before.free(resource)) } else { 0 };
     if shape.copies(|resource| after.free(resource)) > copies_before {
+        return Gain::Copies;
+    }
+    // Volumes that others use, too, are not counted by copies.
+    if shape.volumes.shared.iter().any(|&(resource, _)| after.free(resource) > before.free(resource)) {
         return Gain::Copies;
     }
     let more = |&(resource, _): &(ResourceId, i64)| after.free(resource) > before.free(resource);

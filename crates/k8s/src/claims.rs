@@ -3,7 +3,7 @@
 use crate::lenient::{Lenient, Shape, Shaped};
 use crate::pod_spec::{PodSpecView, VolumeView};
 use crate::selector::{read_each, text};
-use tutti_model::{ClaimSource, GroupClaim, ModelError, ObjectKey, Preemption, Text};
+use tutti_model::{ClaimSource, GroupClaim, ModelError, ObjectKey, Preemption, Text, VolumeUse};
 
 /// One of a group's `resourceClaims`.
 #[derive(Debug, Clone, Default, serde::Deserialize)]
@@ -25,17 +25,18 @@ pub(crate) fn read_device_claims(spec: &PodSpecView) -> Result<Vec<Text>, ModelE
     read_each(list, |claim| text(&claim.name, "name").map(Text::from)).map_err(|error| error.within(FIELD))
 }
 
-/// The names of the volume claims that a pod uses, those that are made for it included.
-pub(crate) fn read_volume_claims(spec: &PodSpecView, pod: &ObjectKey) -> Result<Vec<Text>, ModelError> {
+/// The volume claims that a pod uses, those that are made for it included.
+pub(crate) fn read_volume_claims(spec: &PodSpecView, pod: &ObjectKey) -> Result<Vec<VolumeUse>, ModelError> {
     const FIELD: &str = "spec.volumes";
     let list = spec.volumes.at(FIELD)?.map_or(&[][..], Vec::as_slice);
     let claim = |volume: &VolumeView| {
         if let Some(claim) = volume.persistent_volume_claim.at("persistentVolumeClaim")? {
             let name = text(&claim.claim_name, "claimName").map_err(|e| e.within("persistentVolumeClaim"))?;
-            return Ok(Some(Text::from(name)));
+            return Ok(Some(VolumeUse { claim: name.into(), own: false }));
         }
         if volume.ephemeral.is_present() {
-            return Ok(Some(Text::from(format!("{}-{}", pod.name, text(&volume.name, "name")?))));
+            let name = format!("{}-{}", pod.name, text(&volume.name, "name")?);
+            return Ok(Some(VolumeUse { claim: name.into(), own: true }));
         }
         Ok(None)
     };
@@ -92,7 +93,9 @@ mod tests {
         let pod = view.read().complete().unwrap();
         let names = |list: &[tutti_model::Text]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(names(&pod.device_claims), ["gpu"]);
-        assert_eq!(names(&pod.volume_claims), ["data", "p-scratch"]);
+        let uses: Vec<(&str, bool)> =
+            pod.volume_claims.iter().map(|using| (using.claim.as_ref(), using.own)).collect();
+        assert_eq!(uses, [("data", false), ("p-scratch", true)]);
         assert_eq!(pod.preemption, tutti_model::Preemption::Never);
         assert_eq!(pod.nominated.as_deref(), Some("n"));
     }

@@ -23,6 +23,7 @@ pub mod scenario;
 pub mod taint;
 pub mod time;
 pub mod tree;
+pub mod volume;
 
 pub use amount::{Resource, ResourceList};
 pub use error::ModelError;
@@ -41,3 +42,6 @@ pub use quantity::Quantity;
 pub use requests::Padding;
 pub use taint::{Effect, Taint, Toleration, TolerationOperator};
 pub use time::Time;
+pub use volume::{
+    AccessMode, AttachLimits, ClaimRef, Disk, Storage, StorageClass, Volume, VolumeClaim, VolumeUse,
+};

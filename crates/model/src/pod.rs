@@ -11,6 +11,7 @@ use crate::preference::Preferences;
 use crate::requests::Padding;
 use crate::taint::Toleration;
 use crate::time::Time;
+use crate::volume::VolumeUse;
 
 /// How far a pod has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -72,8 +73,8 @@ pub struct Pod {
     pub preemption: Preemption,
     /// Names of the device claims that it needs.
     pub device_claims: Vec<Text>,
-    /// Names of the volume claims that it needs.
-    pub volume_claims: Vec<Text>,
+    /// The volume claims that it needs.
+    pub volume_claims: Vec<VolumeUse>,
     /// Where room is promised to it while it is pending.
     pub nominated: Option<Text>,
     /// Where it is, once bound.

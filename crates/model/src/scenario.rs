@@ -30,18 +30,31 @@
 //! pod e image:app:v1                  # once for every container
 //! ```
 //!
+//! Volumes: classes, volumes, claims, and what nodes can attach (`mod storage`):
+//!
+//! ```text
+//! class  local wait                                        # nobody makes volumes of it
+//! volume v x2  class=local size=10Gi reach:host=a          # nodes with this label reach them
+//! claim  data x2 class=local size=5Gi                      # or bound=VOLUME
+//! node   n     attach:ebs.csi.aws.com=25
+//! pod    p x2  claim:data-*                                # p-0 uses data-0
+//! ```
+//!
 //! A pod stands for a single container: where it names no `cpu` or `memory`, it counts as Kubernetes counts such a
 //! container when nodes are compared. Amounts are Kubernetes quantities; `gpu` is short for `nvidia.com/gpu`. A node has 110 `pods` unless it says
 //! otherwise. Later lines are younger. Everything is in namespace `default`.
 //!
 //! What is to come of it: `expect train placed 2`, or `expect train waits 1 of 2 members fit`.
 
+mod storage;
+
 use crate::error::ModelError;
 use crate::{
-    Effect, Group, HostPort, LabelSelector, Labels, Node, NodeImage, NodeSelectorTerm, ObjectKey, Operator,
-    Padding, Phase, Pod, PodSelector, PodTerm, Policy, Quantity, Requirement, Resource, SpreadConstraint,
-    Taint, Text, Time, Toleration, TolerationOperator, Weight, Weighted, image,
+    AttachLimits, Effect, Group, HostPort, LabelSelector, Labels, Node, NodeImage, NodeSelectorTerm,
+    ObjectKey, Operator, Padding, Phase, Pod, PodSelector, PodTerm, Policy, Quantity, Requirement, Resource,
+    SpreadConstraint, Storage, Taint, Text, Time, Toleration, TolerationOperator, Weight, Weighted, image,
 };
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 /// Copies that one line may make.
@@ -56,6 +69,8 @@ pub struct Scenario {
     pub groups: Vec<Group>,
     /// Pods, in order.
     pub pods: Vec<Pod>,
+    /// Storage.
+    pub storage: Storage,
     /// What is said to come out of it, in order.
     pub expectations: Vec<Expectation>,
 }
@@ -90,12 +105,13 @@ impl Scenario {
                 scenario.line(&words, Time(index as i64)).map_err(|error| error.within(&at))?;
             }
         }
+        storage::link(&mut scenario.storage);
         Ok(scenario)
     }
 
     fn line(&mut self, words: &[&str], created: Time) -> Result<(), ModelError> {
         let [what, name, rest @ ..] = words else {
-            return Err(ModelError::new("", "want: node|group|pod NAME …"));
+            return Err(ModelError::new("", "want: node|group|pod|class|volume|claim NAME …"));
         };
         if *what == "expect" {
             self.expectations.push(expectation(name, rest)?);
@@ -108,22 +124,39 @@ impl Scenario {
         });
         match *what {
             "node" => {
-                let node = node(rest)?;
-                self.nodes.extend(names.map(|name| Node { name: Text::from(name), ..node.clone() }));
+                let (node, limits) = node(rest)?;
+                for name in names.map(Text::from) {
+                    self.nodes.push(Node { name: name.clone(), ..node.clone() });
+                    if !limits.is_empty() {
+                        self.storage.limits.push(AttachLimits { node: name, limits: limits.clone() });
+                    }
+                }
             }
             "group" if copies.is_none() => self.groups.push(group(name, rest, created)?),
             "pod" => {
                 let pod = pod(rest, created)?;
-                self.pods.extend(names.map(|name| Pod {
+                self.pods.extend(names.zip(0..).map(|(name, copy)| Pod {
                     uid: Text::from(format!("uid-{name}")),
                     key: key(&name),
+                    volume_claims: storage::uses_of_copy(&pod.volume_claims, copy),
                     ..pod.clone()
                 }));
+            }
+            "class" if copies.is_none() => self.storage.classes.push(storage::class(name, rest)?),
+            "volume" => {
+                for name in names {
+                    self.storage.volumes.push(storage::volume(&name, rest)?);
+                }
+            }
+            "claim" => {
+                for name in names {
+                    self.storage.claims.push(storage::claim(&name, rest)?);
+                }
             }
             other => {
                 return Err(ModelError::new(
                     other,
-                    "want node, group, pod or expect (groups have no copies)",
+                    "want node, group, pod, class, volume, claim or expect (groups and classes have no copies)",
                 ));
             }
         }
@@ -163,7 +196,9 @@ fn copies<'a>(words: &'a [&'a str]) -> Result<(Option<u32>, &'a [&'a str]), Mode
     }
 }
 
-fn node(words: &[&str]) -> Result<Node, ModelError> {
+/// The node, and how many volumes of which driver it can attach.
+fn node(words: &[&str]) -> Result<(Node, BTreeMap<Text, u32>), ModelError> {
+    let mut limits = BTreeMap::new();
     let mut node = Node::default();
     let mut labels: Vec<(&str, &str)> = Vec::new();
     let mut images: Vec<NodeImage> = Vec::new();
@@ -185,6 +220,9 @@ fn node(words: &[&str]) -> Result<Node, ModelError> {
             });
         } else if let Some(text) = word.strip_prefix("image:") {
             images.push(node_image(text, word)?);
+        } else if let Some(text) = word.strip_prefix("attach:") {
+            let (driver, most) = storage::limit(text, word)?;
+            limits.insert(driver, most);
         } else {
             let (resource, amount) = amount(word)?;
             node.allocatable.set(resource, amount);
@@ -192,7 +230,7 @@ fn node(words: &[&str]) -> Result<Node, ModelError> {
     }
     node.labels = labels.into_iter().collect();
     node.images = image::sorted(images);
-    Ok(node)
+    Ok((node, limits))
 }
 
 /// `NAME=SIZE`.
@@ -244,6 +282,10 @@ fn pod(words: &[&str], created: Time) -> Result<Pod, ModelError> {
             pod.preferences.nodes.push(weighted(text, word, node_term)?);
         } else if let Some(name) = word.strip_prefix("image:") {
             pod.images.push(image::full_name(name));
+        } else if let Some(name) = word.strip_prefix("claim:") {
+            pod.volume_claims.push(storage::uses(name, false));
+        } else if let Some(name) = word.strip_prefix("own-claim:") {
+            pod.volume_claims.push(storage::uses(name, true));
         } else if let Some(text) = word.strip_prefix("port:") {
             let (number, protocol) = text.split_once('/').unwrap_or((text, ""));
             pod.ports.push(HostPort::new(protocol, self::number(number, word)?, ""));
@@ -435,12 +477,12 @@ mod tests {
     #[test]
     fn an_error_names_line_and_word() {
         for (text, message) in [
-            ("node", "line 1: want: node|group|pod NAME …"),
+            ("node", "line 1: want: node|group|pod|class|volume|claim NAME …"),
             ("\nnode a cpu=x", "line 2.cpu: \"x\" is not a quantity"),
             ("group g gang=0", "line 1.gang=0: \"0\" is not a number that is allowed here"),
             ("pod p cpus=1", "line 1.cpus=1: cpus is neither a resource nor a word of this format"),
             ("expect g starts", "line 1.expect: want: expect NAME placed N"),
-            ("table t", "line 1.table: want node, group, pod or expect"),
+            ("table t", "line 1.table: want node, group, pod, class, volume, claim or expect"),
             ("pod p near:zone", "line 1.near:zone: want TOPOLOGY-KEY:LABEL=VALUE"),
             ("pod p even:zone:0:*", "line 1.even:zone:0:*: \"0\" is not a number"),
             ("pod p port:99999", "line 1.port:99999: \"99999\" is not a number"),

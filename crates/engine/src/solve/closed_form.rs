@@ -18,6 +18,9 @@ pub(super) fn fill(problem: &Problem, wanted: u32, order: &[usize]) -> Option<Fi
         return Some(order.iter().find(|&&bin| acceptable(bin)).map(|&bin| (bin, 1)).into_iter().collect());
     }
     let rules = &problem.constraints;
+    if !rules.volumes.are_local() {
+        return None;
+    }
     // Rules that do not bind members to each other have become part of what is allowed.
     let apart: Vec<&Apart> = rules.apart.iter().filter(|rule| rule.owns[0] && rule.matched[0]).collect();
     let near = rules.near[0].as_ref().filter(|near| near.matched[0]);

@@ -6,12 +6,14 @@
 
 use super::Tables;
 use super::problem::Problem;
+use super::volumes::{VolumeLoads, VolumeRules};
 use crate::counts::MatcherId;
 use crate::nodes::NodeId;
 use crate::refusal::NodeReason;
 use crate::shape::{Even, Shape};
 use crate::topology::KeyId;
 use std::sync::Arc;
+use tutti_model::ObjectKey;
 
 /// A bin that is in no domain.
 pub(super) const NO_DOMAIN: u32 = u32::MAX;
@@ -26,6 +28,8 @@ pub(super) struct Constraints {
     pub(super) even: Vec<Vec<EvenRule>>,
     /// `ports[a * kinds + b]`: kinds a and b cannot share a bin. Empty if nobody has ports.
     pub(super) ports: Vec<bool>,
+    /// What volumes demand.
+    pub(super) volumes: VolumeRules,
 }
 
 /// Owners and matching members may not share a domain.
@@ -37,6 +41,8 @@ pub(super) struct Apart {
     pub(super) owns: Vec<bool>,
     /// Kinds that the wish speaks of.
     pub(super) matched: Vec<bool>,
+    /// True if it is about a volume claim for one pod only.
+    pub(super) is_claim: bool,
 }
 
 /// A kind must have matching pods in its domain of every key.
@@ -110,6 +116,7 @@ impl Constraints {
     pub(super) fn is_empty(&self) -> bool {
         self.apart.is_empty()
             && self.ports.is_empty()
+            && self.volumes.is_empty()
             && self.near.iter().all(Option::is_none)
             && self.even.iter().all(Vec::is_empty)
     }
@@ -124,6 +131,7 @@ impl Constraints {
             near: shapes.iter().map(|shape| reader.near(problem, shape)).collect(),
             even: reader.even(problem),
             ports: reader.ports(problem),
+            volumes: VolumeRules::new(problem, &shapes, tables),
         };
         reader.forbid(problem, &constraints);
         constraints
@@ -167,8 +175,24 @@ impl Reader<'_, '_> {
             domains_count: self.tables.relations.topology.domains_count(key),
             owns: self.shapes.iter().map(|shape| shape.wishes.apart.contains(&(matcher, key))).collect(),
             matched: self.matched(matcher),
+            is_claim: false,
         };
-        pairs.iter().map(rule).collect()
+        pairs.iter().map(rule).chain(self.exclusive(problem)).collect()
+    }
+
+    /// Claims for one pod only: wherever one of those who need it is, no other may be anywhere.
+    fn exclusive(&self, problem: &Problem) -> Vec<Apart> {
+        let mut claims: Vec<&ObjectKey> =
+            self.shapes.iter().flat_map(|shape| &shape.volumes.exclusive).collect();
+        claims.sort_unstable();
+        claims.dedup();
+        let rule = |claim: &ObjectKey| {
+            let users: Vec<bool> =
+                self.shapes.iter().map(|shape| shape.volumes.exclusive.contains(claim)).collect();
+            let domain = vec![0; problem.bins.len()];
+            Apart { domain, domains_count: 1, owns: users.clone(), matched: users, is_claim: true }
+        };
+        claims.into_iter().map(rule).collect()
     }
 
     fn near(&self, problem: &Problem, shape: &Shape) -> Option<Near> {
@@ -290,7 +314,10 @@ impl Constraints {
         }
         // A pod that must be spread by a label needs a node with that label.
         let lacks_label = self.even[kind].iter().any(|rule| rule.domain[bin] == NO_DOMAIN);
-        lacks_label.then_some(NodeReason::Spread)
+        if lacks_label {
+            return Some(NodeReason::Spread);
+        }
+        (self.volumes.most(kind, bin) == 0).then_some(NodeReason::NoVolume)
     }
 }
 
@@ -323,6 +350,7 @@ pub(super) struct Loads<'a> {
     in_bin: Vec<u32>,
     /// By kind: bins and members.
     seats: Vec<Vec<(usize, u32)>>,
+    volumes: VolumeLoads<'a>,
 }
 
 impl<'a> Loads<'a> {
@@ -349,40 +377,42 @@ impl<'a> Loads<'a> {
             even,
             in_bin: if constraints.ports.is_empty() { vec![] } else { vec![0; problem.bins.len() * kinds] },
             seats: vec![Vec::new(); kinds],
+            volumes: VolumeLoads::new(&constraints.volumes),
         }
     }
 
     /// True if a member may be added as far as rules that only get worse are concerned.
     pub(super) fn admits(&self, kind: usize, bin: usize) -> bool {
-        self.is_apart(kind, bin) && self.has_ports(kind, bin)
+        self.is_apart(kind, bin) && self.has_ports(kind, bin) && self.volumes.why_not(kind, bin).is_none()
     }
 
     /// Why one more member is not welcome in a bin, beside these.
     pub(super) fn why_not(&self, kind: usize, bin: usize) -> Option<NodeReason> {
         if !self.has_ports(kind, bin) {
             Some(NodeReason::Ports)
-        } else if !self.is_apart(kind, bin) {
-            Some(NodeReason::PodAntiAffinity)
+        } else if let Some(rule) = self.violated(kind, bin) {
+            Some(if rule.is_claim { NodeReason::ExclusiveClaim } else { NodeReason::PodAntiAffinity })
         } else if !self.is_near(kind, bin) {
             Some(NodeReason::PodAffinity)
         } else if !self.is_even(kind, bin) {
             Some(NodeReason::Spread)
         } else {
-            None
+            self.volumes.why_not(kind, bin)
         }
     }
 
     fn is_apart(&self, kind: usize, bin: usize) -> bool {
-        for (rule, loads) in self.constraints.apart.iter().zip(&self.apart) {
-            let domain = rule.domain[bin];
-            if domain != NO_DOMAIN {
-                let (owners, matched) = loads[domain as usize];
-                if (rule.owns[kind] && matched > 0) || (rule.matched[kind] && owners > 0) {
-                    return false;
-                }
-            }
-        }
-        true
+        self.violated(kind, bin).is_none()
+    }
+
+    /// A rule about being apart that one more member would break.
+    fn violated(&self, kind: usize, bin: usize) -> Option<&'a Apart> {
+        let mut rules = self.constraints.apart.iter().zip(&self.apart);
+        let broken = rules.find(|(rule, loads)| {
+            let Some(&(owners, matched)) = loads.get(rule.domain[bin] as usize) else { return false };
+            (rule.owns[kind] && matched > 0) || (rule.matched[kind] && owners > 0)
+        });
+        broken.map(|(rule, _)| rule)
     }
 
     fn has_ports(&self, kind: usize, bin: usize) -> bool {
@@ -475,6 +505,11 @@ impl<'a> Loads<'a> {
 
     fn shift(&mut self, kind: usize, bin: usize, add: bool) {
         let change = |count: &mut u32| if add { *count += 1 } else { *count -= 1 };
+        if add {
+            self.volumes.put(kind, bin);
+        } else {
+            self.volumes.take(kind, bin);
+        }
         for (rule, loads) in self.constraints.apart.iter().zip(&mut self.apart) {
             if rule.domain[bin] != NO_DOMAIN {
                 let (owners, matched) = &mut loads[rule.domain[bin] as usize];

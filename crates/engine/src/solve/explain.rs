@@ -138,6 +138,7 @@ fn reasons(
             Forbidden::Unschedulable => NodeReason::Unschedulable,
             Forbidden::Taint(key) => NodeReason::Taint { key },
             Forbidden::Affinity => NodeReason::Affinity,
+            Forbidden::Volume => NodeReason::VolumeOutOfReach,
         });
         if let Some(reason) = forbidden {
             *counts.entry(reason).or_default() += 1;

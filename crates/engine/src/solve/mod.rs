@@ -23,6 +23,7 @@ mod problem;
 mod score;
 mod search;
 mod single;
+mod volumes;
 
 use crate::nodes::{NodeId, NodeTable};
 use crate::refusal::NoRoom;
@@ -30,6 +31,7 @@ use crate::relations::Relations;
 use crate::room::Rooms;
 pub(crate) use crate::room::Style;
 use crate::shape::{Resources, Shape, ShapeId, Shapes};
+use crate::volumes::Volumes;
 use budget::Budget;
 use construct::Packing;
 pub(crate) use feasible::feasible;
@@ -69,14 +71,18 @@ pub(crate) struct Tables<'a> {
     pub(crate) shapes: &'a Shapes,
     pub(crate) resources: &'a Resources,
     pub(crate) relations: &'a Relations,
+    pub(crate) volumes: &'a Volumes,
     pub(crate) rooms: &'a mut Rooms,
 }
 
 impl Tables<'_> {
-    /// True if other pods and ports do not matter to a shape.
+    /// True if other pods, ports and free volumes do not matter to a shape.
     fn is_independent(&self, shape: &Shape) -> bool {
         let guarded = |&matcher| !self.relations.counts.guarded_keys(matcher).is_empty();
-        shape.wishes.is_empty() && shape.ports.is_empty() && !shape.matches.iter().any(guarded)
+        shape.wishes.is_empty()
+            && shape.ports.is_empty()
+            && shape.volumes.are_local()
+            && !shape.matches.iter().any(guarded)
     }
 }
 

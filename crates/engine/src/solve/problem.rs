@@ -50,6 +50,7 @@ impl Problem {
         for &(id, _) in &request.shapes {
             let shape = Arc::clone(tables.shapes.get(id));
             resources.extend(shape.requests.iter().map(|&(resource, _)| resource));
+            resources.extend(shape.volumes.shared.iter().map(|&(resource, _)| resource));
             let room = tables.rooms.of(id, &shape, tables.nodes);
             rooms.push((room.by_node().to_vec(), room.total()));
         }
@@ -111,7 +112,8 @@ impl Problem {
         if !self.is_allowed(kind, bin) {
             return 0;
         }
-        let copies = self.copies(kind, self.free_in(bin));
+        let volumes = u64::from(self.constraints.volumes.most(kind, bin));
+        let copies = self.copies(kind, self.free_in(bin)).min(volumes);
         if self.constraints.ports_conflict(kind, kind, self.kinds.len()) { copies.min(1) } else { copies }
     }
 
@@ -129,7 +131,8 @@ impl Problem {
 
     fn count_room(&mut self) {
         for kind in 0..self.kinds.len() {
-            self.kinds[kind].room = (0..self.bins.len()).map(|bin| self.room_in(kind, bin)).sum();
+            let room = (0..self.bins.len()).map(|bin| self.room_in(kind, bin)).sum::<u64>();
+            self.kinds[kind].room = room.min(self.constraints.volumes.most_anywhere(kind));
         }
     }
 
@@ -202,7 +205,7 @@ impl Problem {
         let near = near.map(|key| seen(&key.domain, |domain| key.existing[domain]));
         let even = rules.even.iter().flatten();
         let even = even.map(|rule| seen(&rule.domain, |domain| rule.existing[domain]));
-        apart.chain(near).chain(even).collect()
+        apart.chain(near).chain(even).chain(rules.volumes.seen(self.bins.len())).collect()
     }
 }
 

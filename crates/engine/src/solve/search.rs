@@ -15,6 +15,9 @@ use super::problem::Problem;
 /// to bounds and constructions.
 const MEMBERS_MAX: u32 = 1_000;
 
+/// Steps to see whether volumes are in the way: mostly a few look-ups, now and then a way to move others.
+const VOLUMES_LOOK: usize = 32;
+
 /// The result of a search.
 #[derive(Debug)]
 pub(super) enum Found {
@@ -92,7 +95,7 @@ struct Costs {
 
 impl Costs {
     fn new(problem: &Problem) -> Self {
-        let Constraints { apart, near, even, ports } = &problem.constraints;
+        let Constraints { apart, near, even, ports, volumes } = &problem.constraints;
         let (resources, kinds) = (problem.resources.len(), problem.kinds.len());
         let near_keys = || near.iter().flatten().flat_map(|near| &near.keys);
         let even_rules = || even.iter().flatten();
@@ -100,7 +103,11 @@ impl Costs {
         let domains: usize = even_rules().map(|rule| 8 * rule.existing.len()).sum();
         let rules = apart.len() + near_keys().count() + even_rules().count();
         Self {
-            look: 4 + resources + 2 * apart.len() + if ports.is_empty() { 0 } else { kinds },
+            look: 4
+                + resources
+                + 2 * apart.len()
+                + if ports.is_empty() { 0 } else { kinds }
+                + if volumes.is_empty() { 0 } else { VOLUMES_LOOK },
             rules: 64 + 8 * rules + domains,
             rules_per_member: 2 + 2 * (near_keys().count() + even_rules().count()),
             bound: kinds * problem.bins.len() * (2 + 8 * resources),

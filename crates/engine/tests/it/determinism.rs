@@ -2,13 +2,18 @@
 
 use crate::driver::{World, show};
 use crate::random::{Dice, instance, instance_with_wishes};
+use crate::random_storage::instance_with_volumes;
 use tutti_engine::Event;
 use tutti_model::scenario::Scenario;
 
 #[test]
 fn the_order_of_a_listing_does_not_change_the_decision() {
     for seed in 1..2_000 {
-        let text = if seed % 2 == 0 { instance(seed) } else { instance_with_wishes(seed) };
+        let text = match seed % 3 {
+            0 => instance(seed),
+            1 => instance_with_wishes(seed),
+            _ => instance_with_volumes(seed),
+        };
         let scenario = Scenario::parse(&text).unwrap();
         let mut dice = Dice::new(seed);
         let mut shuffled = scenario.clone();
@@ -18,6 +23,8 @@ fn the_order_of_a_listing_does_not_change_the_decision() {
             let pod = dice.roll(0, shuffled.pods.len() as u64 - 1) as usize;
             shuffled.pods.swap(0, pod);
         }
+        shuffled.storage.claims.reverse();
+        shuffled.storage.volumes.reverse();
         let (mut one, mut other) = (World::new(&scenario), World::new(&shuffled));
         assert_eq!(one.engine.digest(), other.engine.digest(), "seed {seed}");
         assert_eq!(show(&one.settle()), show(&other.settle()), "seed {seed}");

@@ -1,10 +1,11 @@
 //! Runs scenarios through the engine and checks every placement on the way.
 
+use crate::storage;
 use std::fmt::Write;
-use tutti_engine::validator::violations;
-use tutti_engine::{Config, Decision, Engine, Event, Placement, Waiting};
+use tutti_engine::validator::{violations, volume_violations};
+use tutti_engine::{ClaimPlan, Config, Decision, Engine, Event, Placement, Waiting};
 use tutti_model::scenario::Scenario;
-use tutti_model::{Node, ObjectKey, Phase, Pod, Text, Time};
+use tutti_model::{Node, ObjectKey, Phase, Pod, Storage, Text, Time};
 
 /// An engine and the plain objects that it was told of.
 #[derive(Clone)]
@@ -12,6 +13,7 @@ pub(crate) struct World {
     pub(crate) engine: Engine,
     pub(crate) nodes: Vec<Node>,
     pub(crate) pods: Vec<Pod>,
+    pub(crate) storage: Storage,
     pub(crate) now: Time,
     /// Where the world came from, for whoever reads a failure.
     pub(crate) story: String,
@@ -23,6 +25,7 @@ impl World {
             engine: Engine::new(Config::default()),
             nodes: vec![],
             pods: vec![],
+            storage: Storage::default(),
             now: Time(0),
             story: String::new(),
         };
@@ -32,6 +35,7 @@ impl World {
         for group in &scenario.groups {
             world.engine.apply(Event::GroupSet(Box::new(group.clone())), world.now);
         }
+        world.add_storage(scenario.storage.clone());
         for pod in &scenario.pods {
             world.set_pod(pod.clone());
         }
@@ -51,8 +55,17 @@ impl World {
         for group in more.groups {
             self.engine.apply(Event::GroupSet(Box::new(group)), self.now);
         }
+        self.add_storage(more.storage);
         for pod in more.pods {
             self.set_pod(pod);
+        }
+    }
+
+    /// Adds or changes claims, volumes, classes and limits.
+    pub(crate) fn add_storage(&mut self, more: Storage) {
+        storage::merge(&mut self.storage, &more);
+        for event in Event::of_storage(&more) {
+            self.engine.apply(event, self.now);
         }
     }
 
@@ -125,9 +138,13 @@ impl World {
             pod.node = Some(seat.node.clone());
             placed.push(pod);
         }
-        let wrong = violations(&self.nodes, &running, &placed);
+        let mut wrong = violations(&self.nodes, &running, &placed);
+        wrong.extend(volume_violations(&self.nodes, &self.storage, &running, &placed));
         let shown = show(&[Decision::Place(placement.clone())]);
         assert!(wrong.is_empty(), "invalid placement: {wrong:?}\n{}{shown}", self.story);
+        // Claims are bound before their pods are.
+        let bound = storage::bound(&self.storage, &placement.claims);
+        self.add_storage(bound);
         for mut pod in placed {
             pod.phase = Phase::Running;
             self.set_pod(pod);
@@ -140,10 +157,14 @@ pub(crate) fn show(decisions: &[Decision]) -> String {
     let mut text = String::new();
     for decision in decisions {
         match decision {
-            Decision::Place(Placement { unit, seats, left_out }) => {
+            Decision::Place(Placement { unit, seats, claims, left_out }) => {
                 write!(text, "{unit}:").unwrap();
                 for seat in seats {
                     write!(text, " {}->{}", seat.pod.name, seat.node).unwrap();
+                }
+                for (claim, plan) in claims {
+                    let (ClaimPlan::Volume(what) | ClaimPlan::Provision(what)) = plan;
+                    write!(text, " {}={what}", claim.name).unwrap();
                 }
                 for pod in left_out {
                     write!(text, " {}->?", pod.name).unwrap();

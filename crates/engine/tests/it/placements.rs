@@ -422,14 +422,14 @@ fn what_is_not_supported_yet_waits_rather_than_being_placed_without() {
          pod claims cpu=1",
     );
     let mut pod = world.pod("claims");
-    pod.volume_claims.push("data".into());
+    pod.device_claims.push("data".into());
     world.set_pod(pod);
     let mut group = tutti_model::scenario::Scenario::parse("group g gang=1").unwrap().groups.remove(0);
     group.topology.push("rack".into());
     world.engine.apply(Event::GroupSet(Box::new(group)), world.now);
     expect![[r#"
         group default/g (1) waits: topology constraint rack of the group is not supported yet; it waits rather than being placed without
-        pod default/claims (1) waits: persistent volume claim data is not supported yet; it waits rather than being placed without
+        pod default/claims (1) waits: resource claim data is not supported yet; it waits rather than being placed without
     "#]]
     .assert_eq(&show(&world.settle()));
 }

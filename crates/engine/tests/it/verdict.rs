@@ -1,8 +1,9 @@
 //! The engine against the oracle on one instance, without panics: the tests assert on the verdict, `examples/oracle.rs`
 //! counts verdicts.
 
-use tutti_engine::oracle::placeable;
-use tutti_engine::validator::violations;
+use crate::storage;
+use tutti_engine::oracle::placeable_with;
+use tutti_engine::validator::{violations, volume_violations};
 use tutti_engine::{Config, Decision, Engine, Event, Placement, Refusal};
 use tutti_model::scenario::Scenario;
 use tutti_model::{Phase, Pod, Time};
@@ -30,8 +31,11 @@ pub(crate) fn judge(scenario: &Scenario) -> Verdict {
     let Some(group) = scenario.groups.first() else {
         return Verdict::Wrong("the instance has no group".to_owned());
     };
+    if wanting.iter().any(|pod| pod.group.as_ref() != Some(&group.key)) {
+        return Verdict::Wrong("somebody is not in the group".to_owned());
+    }
     let minimum = group.policy.minimum() as usize;
-    let possible = placeable(&scenario.nodes, &running, &wanting, minimum);
+    let possible = placeable_with(&scenario.storage, &scenario.nodes, &running, &wanting, minimum);
     let decisions = match decide_all(scenario, running, &wanting) {
         Ok(decisions) => decisions,
         Err(what) => return Verdict::Wrong(what),
@@ -49,6 +53,7 @@ pub(crate) fn judge(scenario: &Scenario) -> Verdict {
                 Verdict::Wrong("refused for lack of room that is there".to_owned())
             }
             Refusal::NoRoom(_) => Verdict::Refused,
+            Refusal::Claim { .. } if !possible => Verdict::Refused,
             other => Verdict::Wrong(format!("refused for another reason: {other}")),
         },
         (Some(Decision::Idle { .. }) | None, _) => Verdict::Wrong("nothing was decided".to_owned()),
@@ -65,9 +70,13 @@ fn decide_all(scenario: &Scenario, mut running: Vec<Pod>, wanting: &[Pod]) -> Re
     for group in &scenario.groups {
         engine.apply(Event::GroupSet(Box::new(group.clone())), now);
     }
+    for event in Event::of_storage(&scenario.storage) {
+        engine.apply(event, now);
+    }
     for pod in &scenario.pods {
         engine.apply(Event::PodSet(Box::new(pod.clone())), now);
     }
+    let mut known = scenario.storage.clone();
     let mut decisions = Vec::new();
     while decisions.len() < DECISIONS_MAX {
         let decision = engine.decide(now);
@@ -76,9 +85,15 @@ fn decide_all(scenario: &Scenario, mut running: Vec<Pod>, wanting: &[Pod]) -> Re
             Decision::Wait(_) => {}
             Decision::Place(placement) => {
                 let placed = seated(placement, wanting)?;
-                let wrong = violations(&scenario.nodes, &running, &placed);
+                let mut wrong = violations(&scenario.nodes, &running, &placed);
+                wrong.extend(volume_violations(&scenario.nodes, &known, &running, &placed));
                 if !wrong.is_empty() {
                     return Err(format!("the placement is not valid: {wrong:?}"));
+                }
+                let bound = storage::bound(&known, &placement.claims);
+                storage::merge(&mut known, &bound);
+                for event in Event::of_storage(&bound) {
+                    engine.apply(event, now);
                 }
                 for pod in placed {
                     engine.apply(Event::PodSet(Box::new(pod.clone())), now);

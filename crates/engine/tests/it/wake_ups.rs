@@ -7,13 +7,16 @@ use tutti_model::Phase;
 use tutti_model::scenario::Scenario;
 
 /// An engine that has seen the same cluster, was told of the same promises, and sleeps on nothing.
-fn from_scratch(world: &World, groups: &[tutti_model::Group]) -> Vec<Decision> {
+pub(crate) fn from_scratch(world: &World, groups: &[tutti_model::Group]) -> Vec<Decision> {
     let mut fresh = World { engine: Engine::new(Config::default()), ..world.clone() };
     for node in &world.nodes {
         fresh.engine.apply(Event::NodeSet(Box::new(node.clone())), world.now);
     }
     for group in groups {
         fresh.engine.apply(Event::GroupSet(Box::new(group.clone())), world.now);
+    }
+    for event in Event::of_storage(&world.storage) {
+        fresh.engine.apply(event, world.now);
     }
     for pod in &world.pods {
         fresh.engine.apply(Event::PodSet(Box::new(pod.clone())), world.now);
