@@ -179,6 +179,16 @@ impl Binds {
         Some(bind.node)
     }
 
+    /// True if more could be sent than waits to be.
+    pub(crate) fn has_room(&self, now: Time) -> bool {
+        self.to_send.is_empty() && self.sending < self.window.limit(now)
+    }
+
+    /// When more can be sent, if not now for no other reason than time.
+    pub(crate) fn opens_at(&self, now: Time) -> Option<Time> {
+        self.window.opens_at(now)
+    }
+
     /// The next request that may go out.
     pub(crate) fn next(&mut self, now: Time) -> Option<Effect> {
         if self.sending < self.window.limit(now)

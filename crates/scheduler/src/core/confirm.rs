@@ -1,6 +1,6 @@
 //! A last look at a group before its gang starts. Watches may be behind: the minimum may have been raised, or the group
 //! replaced by another of its name, and a gang that is bound by an old picture would start in part. So the group is
-//! read once more, and only if it is as it was decided on, and everybody is still there, bindings go out.
+//! read once more, and only if it is as it was decided on, bindings go out.
 
 use super::message::{Effect, Fact, GroupLookup};
 use super::{Core, UnitKey};
@@ -30,7 +30,8 @@ pub(crate) struct Confirms {
     by_group: BTreeMap<ObjectKey, Confirm>,
     queue: VecDeque<ObjectKey>,
     paused: BTreeSet<(Time, ObjectKey)>,
-    under_way: usize,
+    /// Groups that are being read. One look at a time, so that every answer is that of the latest question.
+    under_way: BTreeSet<ObjectKey>,
 }
 
 impl Confirms {
@@ -44,7 +45,7 @@ impl Confirms {
 
     /// Forgets everything but that answers are still to come.
     pub(crate) fn clear(&mut self) {
-        *self = Self { under_way: self.under_way, ..Self::default() };
+        *self = Self { under_way: std::mem::take(&mut self.under_way), ..Self::default() };
     }
 
     /// When the first pause ends.
@@ -60,23 +61,37 @@ impl Confirms {
             self.paused.pop_first();
             self.queue.push_back(group);
         }
-        if self.under_way >= LOOKS_MAX {
+        if self.under_way.len() >= LOOKS_MAX {
             return None;
         }
         while let Some(group) = self.queue.pop_front() {
-            if let Some(confirm) = self.by_group.get_mut(&group).filter(|confirm| !confirm.asking) {
+            if self.under_way.contains(&group) {
+                // Its turn comes when that answer is there.
+                continue;
+            }
+            if let Some(confirm) = self.by_group.get_mut(&group) {
                 confirm.asking = true;
-                self.under_way += 1;
+                self.under_way.insert(group.clone());
                 return Some(Effect::GetGroup(group));
             }
         }
         None
     }
+
+    /// The placement that an answer is about; `None` if the question is older than it, or nobody asks any more.
+    fn answered(&mut self, group: &ObjectKey) -> Option<Confirm> {
+        self.under_way.remove(group);
+        if !self.by_group.get(group)?.asking {
+            self.queue.push_back(group.clone());
+            return None;
+        }
+        self.by_group.remove(group)
+    }
 }
 
 impl Core {
     /// Sends a placement on its way: a gang that starts, or becomes complete, after another look at its group.
-    pub(super) fn confirm_or_launch(&mut self, placement: Placement, now: Time) {
+    pub(super) fn confirm_or_launch(&mut self, placement: Placement) {
         if let UnitKey::Group(group) = &placement.unit
             && let Some((counted, minimum)) = self.gangs.progress(group)
             && counted < minimum
@@ -84,20 +99,23 @@ impl Core {
             && let Some(known) = self.groups.get(group)
         {
             let (group, uid) = (group.clone(), known.uid.clone());
+            if let Some(confirm) = self.confirms.by_group.get_mut(&group) {
+                // Members that came a moment later go with the others.
+                confirm.placement.seats.extend(placement.seats);
+                confirm.placement.left_out = placement.left_out;
+                return;
+            }
             self.confirms.queue.push_back(group.clone());
             let confirm = Confirm { placement, uid, minimum, tries: 0, asking: false };
-            if let Some(earlier) = self.confirms.by_group.insert(group, confirm) {
-                self.withdraw(&earlier.placement.seats, now);
-            }
+            self.confirms.by_group.insert(group, confirm);
             return;
         }
-        self.launch(&placement, now);
+        self.launches.push(placement);
     }
 
     /// A look was answered.
     pub(super) fn group_answered(&mut self, group: &ObjectKey, found: GroupLookup, now: Time) {
-        self.confirms.under_way = self.confirms.under_way.saturating_sub(1);
-        let Some(mut confirm) = self.confirms.by_group.remove(group).filter(|confirm| confirm.asking) else {
+        let Some(mut confirm) = self.confirms.answered(group) else {
             return;
         };
         match found {
@@ -124,8 +142,8 @@ impl Core {
                 self.group_set(*reading, now);
                 let is_same = self.groups.get(group).is_some_and(|known| known.uid == confirm.uid)
                     && self.gangs.progress(group).is_some_and(|(_, minimum)| minimum == confirm.minimum);
-                if is_same && confirm.placement.seats.iter().all(|seat| self.is_still_wanted(seat)) {
-                    self.launch(&confirm.placement, now);
+                if is_same {
+                    self.launches.push(confirm.placement);
                 } else {
                     self.stale(group, &confirm.placement.seats, now);
                 }
@@ -137,20 +155,5 @@ impl Core {
         self.counters.stale_groups += 1;
         self.report(Fact::StaleGroup { group: group.clone() });
         self.withdraw(seats, now);
-    }
-
-    fn withdraw(&mut self, seats: &[Seat], now: Time) {
-        for seat in seats {
-            let (pod, uid) = (seat.pod.clone(), seat.uid.clone());
-            self.tell(Event::Withdrawn { pod, uid }, now);
-        }
-    }
-
-    /// True if the pod is still there and waits, and the node is still there.
-    fn is_still_wanted(&self, seat: &Seat) -> bool {
-        let waits = self.pods.get(&seat.pod).is_some_and(|known| {
-            known.uid == seat.uid && known.unbound.as_ref().is_some_and(|pod| !pod.terminating)
-        });
-        waits && self.nodes.contains_key(&seat.node)
     }
 }

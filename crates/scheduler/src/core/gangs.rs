@@ -390,7 +390,7 @@ impl Core {
     fn is_under_way(&self, group: &ObjectKey) -> bool {
         let is_member =
             |pod: &ObjectKey| self.pods.get(pod).is_some_and(|known| known.group.as_ref() == Some(group));
-        self.confirms.contains(group) || self.binds.pods().any(is_member)
+        self.confirms.contains(group) || self.launches.contains(group) || self.binds.pods().any(is_member)
     }
 
     /// Deletes what is bound of a gang, once it is written on the group that this is intended.
@@ -399,7 +399,8 @@ impl Core {
             return;
         };
         let unwinds = gang.partial.is_some_and(|partial| partial.state == GangState::Unwinding);
-        if gang.marked.unwind_at.is_none() || !unwinds {
+        let is_marked = gang.asked.is_none() && gang.marked.unwind_at.is_some();
+        if !is_marked || !unwinds {
             return;
         }
         for pod in gang.bound.keys().cloned().collect::<Vec<_>>() {
@@ -418,7 +419,9 @@ impl Core {
             let marked = now >= partial.since.plus_seconds(MARK_AFTER_SECONDS);
             let shown = match partial.state {
                 GangState::Unwinding => true,
-                GangState::Completing => marked && !gang.was_complete,
+                GangState::Completing => {
+                    (marked && !gang.was_complete) || gang.marked.unwind_at == Some(partial.deadline)
+                }
                 GangState::Kept => false,
             };
             shown.then_some(partial.deadline)

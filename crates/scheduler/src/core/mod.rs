@@ -6,7 +6,7 @@
 //!
 //! * `leadership`: whether we may act;
 //! * `facts`: what watches tell;
-//! * `confirm`: a last look at a group before its gang starts;
+//! * `confirm`: a last look at a group before its gang starts, and `launch`: at everybody in it;
 //! * `binds`: bindings until everybody knows how they ended;
 //! * `gangs`: what becomes of gangs below their minimum, and `evictions`: members of those that are taken back;
 //! * `answers`: what requests answer;
@@ -22,6 +22,7 @@ mod evictions;
 mod facts;
 pub mod gangs;
 mod lane;
+mod launch;
 mod leadership;
 pub mod message;
 mod pump;
@@ -38,6 +39,7 @@ use counters::Counters;
 use evictions::Eviction;
 use gangs::{Gangs, Standing};
 use lane::{Lane, Pace};
+use launch::Launches;
 use leadership::Leadership;
 use message::{Effect, EventKey, Fact, Input, Marks, WriteKey};
 use std::collections::{BTreeMap, BTreeSet};
@@ -123,6 +125,7 @@ pub struct Core {
     leadership: Leadership,
     gangs: Gangs,
     confirms: Confirms,
+    launches: Launches,
     binds: Binds,
     /// How many of each kind of write the server bears.
     write_window: Window,
@@ -170,6 +173,7 @@ impl Core {
             leadership,
             gangs: Gangs::default(),
             confirms: Confirms::default(),
+            launches: Launches::default(),
             binds: Binds::new(limits),
             write_window: Window::new(pump::WRITES_MAX),
             evictions: Lane::new(EVICTION_QUEUE_MAX),
@@ -207,11 +211,7 @@ impl Core {
             self.review_gangs(now);
             wake_at = earlier(wake_at, self.gangs.wake_at());
         }
-        self.pump(now);
-        for due in [self.binds.wake_at(now), self.confirms.wake_at(), self.writes_due(now)] {
-            wake_at = earlier(wake_at, due);
-        }
-        self.wake_at = wake_at;
+        self.wake_at = earlier(wake_at, self.pump(now));
         std::mem::take(&mut self.effects)
     }
 
@@ -222,7 +222,15 @@ impl Core {
 
     /// True if no binding and no condition of a group is under way or waits to be.
     pub fn is_drained(&self) -> bool {
-        self.binds.is_empty() && self.confirms.is_empty() && self.group_writes.is_empty()
+        self.binds.is_empty()
+            && self.confirms.is_empty()
+            && self.launches.is_empty()
+            && self.group_writes.is_empty()
+    }
+
+    /// True if it knows the cluster and may decide and send.
+    pub fn is_acting(&self, now: Time) -> bool {
+        self.synced && self.leadership.may_act(now)
     }
 
     /// True once all first lists are in.
@@ -261,7 +269,7 @@ impl Core {
         }
         for _ in 0..DECISIONS_PER_STEP_MAX {
             match self.engine.decide(now) {
-                Decision::Place(placement) => self.placed(placement, now),
+                Decision::Place(placement) => self.placed(placement),
                 Decision::Wait(waiting) => self.refused(&waiting, now),
                 Decision::Idle { wake_at } => return wake_at,
             }
@@ -282,6 +290,7 @@ impl Core {
         self.synced = false;
         self.gangs = Gangs::default();
         self.confirms.clear();
+        self.launches.clear();
         self.binds.clear();
         self.evictions.clear();
         self.mark_writes.clear();

@@ -16,11 +16,9 @@ const LOW_WRITES_WHILE_BINDING_MAX: usize = 2;
 const EVENT_LATE_MS: i64 = 20_000;
 
 impl Core {
-    /// Lets requests out, the most valuable first.
-    pub(super) fn pump(&mut self, now: Time) {
-        while let Some(effect) = self.binds.next(now) {
-            self.effects.push(effect);
-        }
+    /// Lets requests out, the most valuable first. Gives when to look again by time alone.
+    pub(super) fn pump(&mut self, now: Time) -> Option<Time> {
+        let decided = self.pump_binds(now);
         while let Some(effect) = self.confirms.next(now) {
             self.effects.push(effect);
         }
@@ -31,6 +29,10 @@ impl Core {
         }
         self.pump_pods(now);
         self.pump_events(now);
+        let opens = self.binds.opens_at(now).filter(|_| !self.launches.is_empty());
+        let again = (!decided).then_some(now);
+        let due = [again, opens, self.binds.wake_at(now), self.confirms.wake_at(), self.writes_due(now)];
+        due.into_iter().flatten().min()
     }
 
     fn pump_groups(&mut self, now: Time) {
@@ -105,7 +107,7 @@ impl Core {
     }
 
     /// When the next write becomes due by time alone. Writes that wait for an answer need no wake-up.
-    pub(super) fn writes_due(&self, now: Time) -> Option<Time> {
+    fn writes_due(&self, now: Time) -> Option<Time> {
         let (window, low, event) =
             (self.write_window.limit(now), self.low_window(now), self.event_window(now));
         let waiting = [

@@ -27,13 +27,13 @@ const COMPLAINT_INTERVAL_SECONDS: i64 = 10;
 
 impl Core {
     /// A unit has a place.
-    pub(super) fn placed(&mut self, placement: Placement, now: Time) {
+    pub(super) fn placed(&mut self, placement: Placement) {
         self.count_attempt(&placement.unit, |attempts| &mut attempts.scheduled);
-        self.confirm_or_launch(placement, now);
+        self.confirm_or_launch(placement);
     }
 
-    /// Sends a unit on its way: all bindings at once, and the group is told.
-    pub(super) fn launch(&mut self, placement: &Placement, now: Time) {
+    /// A unit starts: all its bindings go out, and the group is told.
+    pub(super) fn started(&mut self, placement: &Placement, now: Time) {
         let nodes: BTreeSet<&Text> = placement.seats.iter().map(|seat| &seat.node).collect();
         self.report(Fact::Placed {
             unit: placement.unit.clone(),

@@ -2,5 +2,7 @@
 
 mod harness;
 mod malformed;
+mod sim;
+mod soak;
 mod stories;
 mod workloads;

@@ -1,0 +1,88 @@
+//! Placements that are about to become bindings. They wait here while others are being sent, and are looked at once more
+//! when their turn comes: a gang of which a member or a node went meanwhile must not start without it.
+
+use super::{Core, UnitKey};
+use std::collections::VecDeque;
+use tutti_engine::{Event, Placement, Seat};
+use tutti_model::{ObjectKey, Time};
+
+/// Placements whose turn has not come.
+#[derive(Debug, Default)]
+pub(crate) struct Launches(VecDeque<Placement>);
+
+impl Launches {
+    pub(crate) fn push(&mut self, placement: Placement) {
+        self.0.push_back(placement);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// True if a placement of this group waits.
+    pub(crate) fn contains(&self, group: &ObjectKey) -> bool {
+        self.0.iter().any(|placement| matches!(&placement.unit, UnitKey::Group(key) if key == group))
+    }
+}
+
+impl Core {
+    /// Sends bindings, those of placements that wait when there is room for more. False if something was taken back,
+    /// so that it has to be decided again.
+    pub(super) fn pump_binds(&mut self, now: Time) -> bool {
+        let mut all_good = true;
+        loop {
+            while let Some(effect) = self.binds.next(now) {
+                self.effects.push(effect);
+            }
+            if !self.binds.has_room(now) {
+                return all_good;
+            }
+            let Some(placement) = self.launches.0.pop_front() else {
+                return all_good;
+            };
+            all_good &= self.start(placement, now);
+        }
+    }
+
+    /// Begins to bind. A gang that is not complete starts as it was decided on or not at all; others go without those
+    /// that are gone.
+    fn start(&mut self, mut placement: Placement, now: Time) -> bool {
+        let (wanted, gone): (Vec<Seat>, Vec<Seat>) =
+            placement.seats.into_iter().partition(|seat| self.is_still_wanted(seat));
+        if gone.is_empty() {
+            placement.seats = wanted;
+            self.started(&placement, now);
+            return true;
+        }
+        self.withdraw(&gone, now);
+        if let UnitKey::Group(group) = &placement.unit
+            && self.gangs.progress(group).is_none_or(|(counted, minimum)| counted < minimum)
+        {
+            self.withdraw(&wanted, now);
+        } else if !wanted.is_empty() {
+            placement.seats = wanted;
+            self.started(&placement, now);
+        }
+        false
+    }
+
+    /// Takes back what was decided.
+    pub(super) fn withdraw(&mut self, seats: &[Seat], now: Time) {
+        for seat in seats {
+            let (pod, uid) = (seat.pod.clone(), seat.uid.clone());
+            self.tell(Event::Withdrawn { pod, uid }, now);
+        }
+    }
+
+    /// True if the pod is still there and waits, and the node is still there.
+    fn is_still_wanted(&self, seat: &Seat) -> bool {
+        let waits = self.pods.get(&seat.pod).is_some_and(|known| {
+            known.uid == seat.uid && known.unbound.as_ref().is_some_and(|pod| !pod.terminating)
+        });
+        waits && self.nodes.contains_key(&seat.node)
+    }
+}

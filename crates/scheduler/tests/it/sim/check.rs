@@ -1,0 +1,189 @@
+//! The promises, and what breaks them.
+
+use super::Sim;
+use super::server::{Binder, SimPod};
+use std::collections::BTreeMap;
+use tutti_engine::Seat;
+use tutti_k8s::WhenBroken;
+use tutti_model::{ObjectKey, Phase};
+use tutti_scheduler::core::message::Effect;
+
+impl Sim {
+    /// Nothing is sent without a lease that lasts, and no gang starts in part.
+    pub(super) fn check_effects(&mut self, index: usize, effects: &[Effect]) -> Result<(), String> {
+        let replica = &self.replicas[index];
+        let term = replica.term;
+        let request = effects.iter().find(|effect| !matches!(effect, Effect::Report(_) | Effect::Relist));
+        if let Some(request) = request
+            && !(replica.leads && self.now < replica.lease_until)
+        {
+            return Err(format!("sent without a lease: {request:?}"));
+        }
+        let mut starts: BTreeMap<ObjectKey, u32> = BTreeMap::new();
+        for effect in effects {
+            if let Effect::Bind(seat) = effect
+                && let Some(group) = self.server.pods.get(&seat.pod).and_then(|pod| pod.pod.group.as_ref())
+            {
+                *starts.entry(group.clone()).or_default() += 1;
+            }
+        }
+        for (group, count) in starts {
+            // Some may be sent again, or follow when others are bound already.
+            let is_first = !self.has_bound(&group) && self.replicas[index].has_heard_all();
+            let is_first = self.sent.insert((term, group.clone())) && is_first;
+            // What was read last, unless it was changed since so that fewer are enough.
+            let read = self.confirmed.get(&group).copied().unwrap_or(1);
+            let minimum = self.server.groups.get(&group).map_or(1, |group| group.minimum().min(read));
+            if is_first && count < minimum {
+                return Err(format!("{group} starts with {count} of at least {minimum} members"));
+            }
+        }
+        Ok(())
+    }
+
+    /// True if something of a group is on a node, in whatever condition.
+    fn has_bound(&self, group: &ObjectKey) -> bool {
+        self.server.pods.values().any(|pod| pod.pod.group.as_ref() == Some(group) && pod.pod.node.is_some())
+    }
+
+    /// No node is given more than it has by whoever leads. What others put there is not ours.
+    pub(super) fn check_room(&self, seat: &Seat, binder: Binder) -> Result<(), String> {
+        let (Some(node), Some(pod)) = (self.server.nodes.get(&seat.node), self.server.pods.get(&seat.pod))
+        else {
+            return Ok(());
+        };
+        if binder != Binder::Leader {
+            return Ok(());
+        }
+        let ours = |other: &&SimPod| {
+            other.binder == Some(Binder::Leader)
+                && other.pod.node.as_ref() == Some(&seat.node)
+                && !other.is_over()
+        };
+        let used: i64 = self.server.pods.values().filter(ours).map(SimPod::cpu).sum();
+        let has = node.allocatable.get("cpu");
+        if used + pod.cpu() > has {
+            return Err(format!("{} is over-committed: {used} + {} of {has}", seat.node, pod.cpu()));
+        }
+        Ok(())
+    }
+
+    /// A member is deleted only if that was announced on its group and on itself, if it is made again, and if the
+    /// gang was never complete.
+    pub(super) fn check_eviction(&self, pod: &ObjectKey, is_late: bool) -> Result<(), String> {
+        let Some(found) = self.server.pods.get(pod) else {
+            return Ok(());
+        };
+        let group = found.pod.group.as_ref().and_then(|group| self.server.groups.get(group));
+        // A deposed leader acts on what was true when it led.
+        let Some(group) = group.filter(|_| !is_late) else {
+            return Ok(());
+        };
+        if group.marks.when_broken == Some(WhenBroken::Unwind) {
+            return Ok(());
+        }
+        for (wrong, what) in [
+            (!found.controlled, "nobody makes it again"),
+            (!found.disrupted, "that was not said on it"),
+            (group.marks.unwind_at.is_none(), "that was not written on its group"),
+            (group.marks.fully_bound, "its gang was complete"),
+        ] {
+            if wrong {
+                return Err(format!("{pod} is deleted although {what}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// A gang below its minimum is being completed, unwound or kept, and no other is.
+    pub(super) fn check_gangs(&self, index: usize) -> Result<(), String> {
+        let replica = &self.replicas[index];
+        if !replica.is_up_to_date(self.now) {
+            return Ok(());
+        }
+        for (key, group) in &self.server.groups {
+            let (counted, bound) = self.server.counted(key);
+            let is_partial = bound > 0 && counted < group.minimum();
+            let state = replica.core.gang_state(key);
+            let ours = |pod: &SimPod| pod.pod.group.as_ref() == Some(key);
+            if is_partial != state.is_some() && self.server.pods.values().any(ours) {
+                let minimum = group.minimum();
+                return Err(format!(
+                    "{key} has {counted} of {minimum} members, {bound} of them bound, and is {state:?}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whatever happens to the world in a step, what follows from it is checked where it happens.
+    pub(super) fn check_step(&self) -> Result<(), String> {
+        let leaders = self.replicas.iter().filter(|replica| {
+            replica.alive
+                && replica.leads
+                && self.now < replica.lease_until
+                && replica.core.is_acting(self.now)
+        });
+        if leaders.count() > 1 {
+            return Err("two schedulers act at once".to_owned());
+        }
+        Ok(())
+    }
+
+    /// With all trouble over and room for everybody, everything that can run does.
+    pub(super) fn check_end(&self) -> Result<(), String> {
+        let Some(leader) = self.leader() else {
+            return Err("nobody leads in the end".to_owned());
+        };
+        if !leader.is_up_to_date(self.now) || !leader.core.is_drained() {
+            return Err("the leader has not come to rest".to_owned());
+        }
+        if leader.core.gauges().safety_flush_finds > 0 {
+            return Err("somebody slept who could have been placed".to_owned());
+        }
+        for pod in self.server.pods.values() {
+            let waits = pod.pod.node.is_none() && !pod.is_over() && !pod.pod.terminating;
+            if waits && self.could_run(pod) {
+                return Err(format!("{} waits although there is room", pod.pod.key));
+            }
+        }
+        for (key, group) in &self.server.groups {
+            let (counted, bound) = self.server.counted(key);
+            if bound > 0 && counted < group.minimum() && self.state_of(key).is_none() {
+                return Err(format!("{key} is forgotten with {counted} of {} members", group.minimum()));
+            }
+            let complete = bound > 0 && counted >= group.minimum() && group.minimum() > 1;
+            if complete && !group.marks.fully_bound {
+                return Err(format!("{key} is complete and not marked so"));
+            }
+        }
+        for (name, node) in &self.server.nodes {
+            let sits = |pod: &&SimPod| pod.pod.node.as_ref() == Some(name) && !pod.is_over();
+            let used: i64 = self.server.pods.values().filter(sits).map(SimPod::cpu).sum();
+            if used > node.allocatable.get("cpu") {
+                return Err(format!("{name} is over-committed in the end"));
+            }
+        }
+        Ok(())
+    }
+
+    /// True if a pod that waits has all it needs: if it is a member, enough others.
+    fn could_run(&self, pod: &SimPod) -> bool {
+        let Some(key) = &pod.pod.group else {
+            return true;
+        };
+        let Some(group) = self.server.groups.get(key) else {
+            return false;
+        };
+        let members = || self.server.pods.values().filter(|other| other.pod.group.as_ref() == Some(key));
+        let lives = |other: &&SimPod| {
+            other.pod.phase == Phase::Succeeded || (!other.is_over() && !other.pod.terminating)
+        };
+        let same_scheduler =
+            members().filter(|other| !other.is_over()).all(|other| &*other.pod.scheduler_name == "tutti");
+        let priority = group.group.priority.unwrap_or(0);
+        let same_priority =
+            members().filter(|other| !other.is_over()).all(|other| other.pod.priority == priority);
+        same_scheduler && same_priority && members().filter(lives).count() as u32 >= group.minimum()
+    }
+}

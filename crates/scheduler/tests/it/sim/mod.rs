@@ -1,0 +1,277 @@
+//! The scheduler's core against a simulated cluster that misbehaves, with a virtual clock. One seed is one story: who
+//! comes and goes, what is lost, late, refused, restarted or lied about. The promises are checked after every step, and
+//! the same seed tells the same story.
+//!
+//! * `server`: the API server: objects, and what requests do to them;
+//! * `cluster`: everybody else: users, controllers, kubelets, other schedulers;
+//! * `replica`: one process of the scheduler with its watches and its lease;
+//! * `network`: what becomes of requests on their way;
+//! * `check`: the promises.
+
+mod check;
+mod cluster;
+mod network;
+mod replica;
+mod server;
+
+use network::Request;
+use replica::Replica;
+use server::{Server, SimPod};
+use std::collections::{BTreeMap, BTreeSet};
+use tutti_k8s::ObjectKind;
+use tutti_model::{ObjectKey, Text, Time};
+use tutti_scheduler::core::message::Answer;
+
+/// When every story begins.
+const START: Time = Time(1_700_000_000_000);
+/// How long things go wrong, at most, and how long it may take until all is well after that.
+const TROUBLE_SECONDS: u64 = 240;
+const HEALING_SECONDS: i64 = 450;
+/// A story with more steps than this does not come to rest.
+const STEPS_MAX: u64 = 200_000;
+
+/// A small generator: stories need variety, not quality.
+#[derive(Debug, Clone)]
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        // Neighbouring seeds must not tell similar stories.
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0xd1b5_4a32_d192_ed03)
+    }
+
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit.max(1)
+    }
+
+    /// True once in so many times.
+    pub(crate) fn once_in(&mut self, times: u64) -> bool {
+        self.below(times) == 0
+    }
+
+    pub(crate) fn pick<T: Clone>(&mut self, from: &[T]) -> Option<T> {
+        let index = usize::try_from(self.below(from.len() as u64)).unwrap_or(0);
+        from.get(index).cloned()
+    }
+}
+
+/// Something that happens at a time.
+#[derive(Debug, Clone)]
+enum Happening {
+    /// Somebody does something.
+    Act,
+    /// A watch of a process has something to tell.
+    Deliver(usize),
+    /// A process wakes up.
+    Wake(usize),
+    /// A process looks after its lease.
+    Lease(usize),
+    /// A process starts.
+    Start(usize),
+    /// A broken watch of a process is made again.
+    List(usize, ObjectKind),
+    /// A request reaches the server.
+    Arrive(Box<Request>),
+    /// An answer reaches the process that asked, if it still lives.
+    Answer(u64, Box<Answer>),
+    /// The kubelet of a pod looks at it.
+    Kubelet(ObjectKey, Text),
+    /// What is left of a pod goes.
+    Remove(ObjectKey, Text),
+    /// A controller makes a pod again.
+    Replace(Box<SimPod>),
+    /// The server works again.
+    ServerUp,
+}
+
+/// How much goes wrong.
+#[derive(Debug, Clone, Copy)]
+struct Trouble {
+    /// Of so many requests one meets with a fault.
+    requests_one_in: u64,
+    /// Of so many pods one is rejected by a kubelet without reason.
+    lies_one_in: u64,
+    on: bool,
+}
+
+/// One story.
+pub(crate) struct Sim {
+    trace: bool,
+    dice: Dice,
+    now: Time,
+    serial: u64,
+    steps: u64,
+    agenda: BTreeMap<(Time, u64), Happening>,
+    server: Server,
+    replicas: Vec<Replica>,
+    lease: replica::Lease,
+    trouble: Trouble,
+    acts_left: u64,
+    /// The minimum of a group as it was last read by a scheduler that was about to start it.
+    confirmed: BTreeMap<ObjectKey, u32>,
+    /// Groups of which a scheduler has sent bindings, by its term.
+    sent: BTreeSet<(u64, ObjectKey)>,
+    down: bool,
+    incarnations: u64,
+    terms: u64,
+    /// How the story went.
+    pub(crate) tally: Tally,
+}
+
+/// What happened in a story.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) steps: u64,
+    pub(crate) binds: u64,
+    pub(crate) late_binds: u64,
+    pub(crate) faults: u64,
+    pub(crate) crashes: u64,
+    pub(crate) elections: u64,
+    pub(crate) evictions: u64,
+    pub(crate) partial: u64,
+    pub(crate) kept: u64,
+    pub(crate) unwound: u64,
+    pub(crate) stale: u64,
+    pub(crate) rejected: u64,
+}
+
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        let pairs = [
+            (&mut self.steps, other.steps),
+            (&mut self.binds, other.binds),
+            (&mut self.late_binds, other.late_binds),
+            (&mut self.faults, other.faults),
+            (&mut self.crashes, other.crashes),
+            (&mut self.elections, other.elections),
+            (&mut self.evictions, other.evictions),
+            (&mut self.partial, other.partial),
+            (&mut self.kept, other.kept),
+            (&mut self.unwound, other.unwound),
+            (&mut self.stale, other.stale),
+            (&mut self.rejected, other.rejected),
+        ];
+        for (sum, more) in pairs {
+            *sum += more;
+        }
+    }
+}
+
+/// Tells the story of a seed. An error says which promise was broken.
+pub(crate) fn story(seed: u64, trace: bool) -> Result<Tally, String> {
+    let mut sim = Sim::new(seed, trace);
+    sim.live().map_err(|broken| format!("seed {seed}: at {} ms: {broken}", sim.now.0 - START.0))?;
+    Ok(sim.tally)
+}
+
+impl Sim {
+    fn new(seed: u64, trace: bool) -> Self {
+        let mut dice = Dice::new(seed);
+        let trouble = Trouble {
+            requests_one_in: [4, 10, 30, u64::MAX][dice.below(4) as usize],
+            lies_one_in: [5, 20, u64::MAX][dice.below(3) as usize],
+            on: true,
+        };
+        let replicas = 1 + dice.below(2) as usize;
+        let acts_left = 10 + dice.below(40);
+        let mut sim = Self {
+            trace,
+            dice,
+            now: START,
+            serial: 0,
+            steps: 0,
+            agenda: BTreeMap::new(),
+            server: Server::default(),
+            replicas: Vec::new(),
+            lease: replica::Lease::default(),
+            trouble,
+            acts_left,
+            confirmed: BTreeMap::new(),
+            sent: BTreeSet::new(),
+            down: false,
+            incarnations: 0,
+            terms: 0,
+            tally: Tally::default(),
+        };
+        for index in 0..replicas {
+            let replica = sim.born();
+            sim.replicas.push(replica);
+            sim.schedule(0, Happening::Start(index));
+        }
+        for _ in 0..2 + sim.dice.below(4) {
+            sim.add_node();
+        }
+        sim.schedule(0, Happening::Act);
+        sim
+    }
+
+    fn live(&mut self) -> Result<(), String> {
+        // Trouble, then healing, each until its time is over or nothing happens any more.
+        while self.acts_left > 0 {
+            self.next()?;
+        }
+        self.end_trouble();
+        let end = self.now.plus_seconds(HEALING_SECONDS);
+        while self.agenda.first_key_value().is_some_and(|((at, _), _)| *at <= end) {
+            self.next()?;
+        }
+        self.check_end()?;
+        self.tally.steps = self.steps;
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<(), String> {
+        self.steps += 1;
+        if self.steps > STEPS_MAX {
+            return Err("the story does not come to rest".to_owned());
+        }
+        let Some(((at, _), happening)) = self.agenda.pop_first() else {
+            return Err("nothing happens any more".to_owned());
+        };
+        self.now = at;
+        if self.trace {
+            println!("{:>9} {happening:?}", at.0 - START.0);
+        }
+        match happening {
+            Happening::Act => self.act(),
+            Happening::Deliver(replica) | Happening::Wake(replica) => self.step_replica(replica)?,
+            Happening::Lease(replica) => self.tend_lease(replica)?,
+            Happening::Start(replica) => self.start_replica(replica),
+            Happening::List(replica, kind) => self.list(replica, kind),
+            Happening::Arrive(request) => self.arrive(*request)?,
+            Happening::Answer(incarnation, answer) => self.answer(incarnation, *answer)?,
+            Happening::Kubelet(pod, uid) => self.kubelet(&pod, &uid),
+            Happening::Remove(pod, uid) => self.remove_pod(&pod, &uid),
+            Happening::Replace(pod) => self.replace(&pod),
+            Happening::ServerUp => self.down = false,
+        }
+        self.check_step()
+    }
+
+    /// Requests of a process that are on their way take longer.
+    fn delay_requests(&mut self, incarnation: u64) {
+        let is_its =
+            |happening: &Happening| matches!(happening, Happening::Arrive(r) if r.incarnation == incarnation);
+        let late: Vec<(Time, u64)> =
+            self.agenda.iter().filter(|(_, happening)| is_its(happening)).map(|(at, _)| *at).collect();
+        for at in late {
+            if self.dice.once_in(2)
+                && let Some(happening) = self.agenda.remove(&at)
+            {
+                let delay = self.dice.below(60_000);
+                self.schedule(delay, happening);
+            }
+        }
+    }
+
+    fn schedule(&mut self, in_ms: u64, happening: Happening) {
+        let at = Time(self.now.0 + i64::try_from(in_ms).unwrap_or(i64::MAX / 4));
+        self.schedule_at(at, happening);
+    }
+
+    fn schedule_at(&mut self, at: Time, happening: Happening) {
+        self.serial += 1;
+        self.agenda.insert((at.max(self.now), self.serial), happening);
+    }
+}

@@ -1,0 +1,313 @@
+//! One process of the scheduler: its core, its watches, and its lease.
+
+use super::{Happening, Sim};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+use tutti_k8s::{Capabilities, ObjectKind};
+use tutti_model::{ObjectKey, Time};
+use tutti_scheduler::core::gangs::GangState;
+use tutti_scheduler::core::message::{Effect, Fact, Input};
+use tutti_scheduler::{Config, Core};
+
+pub(super) const KINDS: [ObjectKind; 4] =
+    [ObjectKind::Pod, ObjectKind::Node, ObjectKind::PodGroup, ObjectKind::Namespace];
+
+/// How long a lease lasts, when its holder gives up because it could not be renewed, and how often that is tried.
+const LEASE_SECONDS: i64 = 15;
+const RENEW_DEADLINE_SECONDS: i64 = 10;
+const RETRY_MS: u64 = 2_000;
+/// How long a new leader waits for requests of an earlier one. Some take longer than that, which is healed.
+const GAP: Duration = Duration::from_secs(5);
+/// How long an incomplete gang may take; short, so that stories see its end.
+const GANG_GRACE: Duration = Duration::from_secs(40);
+
+/// Who leads, by the server's word.
+#[derive(Debug, Default)]
+pub(super) struct Lease {
+    holder: Option<u64>,
+    until: Time,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    queue: VecDeque<(Time, Input)>,
+    /// It was listed, and changes come.
+    live: bool,
+    /// It tells nothing before this time.
+    pub(super) stalled_until: Time,
+}
+
+pub(super) struct Replica {
+    pub(super) core: Core,
+    pub(super) incarnation: u64,
+    /// The term of its latest election.
+    pub(super) term: u64,
+    pub(super) alive: bool,
+    pub(super) paused_until: Time,
+    pub(super) watches: BTreeMap<ObjectKind, Watch>,
+    pub(super) leads: bool,
+    /// Until when it may send.
+    pub(super) lease_until: Time,
+    next_lease: Time,
+    inbox: Vec<Input>,
+    wake_at: Option<Time>,
+}
+
+impl Replica {
+    /// True if it knows all there is to know and may act on it.
+    pub(super) fn is_up_to_date(&self, now: Time) -> bool {
+        self.alive
+            && now >= self.paused_until
+            && self.inbox.is_empty()
+            && self.core.is_acting(now)
+            && self.watches.values().all(|watch| watch.live && watch.queue.is_empty())
+    }
+
+    /// True if nothing is on its way to it about pods and groups.
+    pub(super) fn has_heard_all(&self) -> bool {
+        self.watches.values().all(|watch| watch.live && watch.queue.is_empty())
+    }
+}
+
+impl Sim {
+    /// A new process that has seen nothing.
+    pub(super) fn born(&mut self) -> Replica {
+        self.incarnations += 1;
+        let config =
+            Config { request_timeout: super::network::TIMEOUT, gang_grace: GANG_GRACE, ..Config::default() };
+        Replica {
+            core: Core::standby(config, Capabilities::of_versions(&["v1beta1"])),
+            incarnation: self.incarnations,
+            term: 0,
+            alive: false,
+            paused_until: Time(0),
+            watches: KINDS.into_iter().map(|kind| (kind, Watch::default())).collect(),
+            leads: false,
+            lease_until: Time(0),
+            next_lease: Time(0),
+            inbox: Vec::new(),
+            wake_at: None,
+        }
+    }
+
+    pub(super) fn start_replica(&mut self, index: usize) {
+        if self.replicas[index].alive {
+            return;
+        }
+        let mut replica = self.born();
+        replica.alive = true;
+        self.replicas[index] = replica;
+        for kind in KINDS {
+            let delay = self.dice.below(50);
+            self.schedule(delay, Happening::List(index, kind));
+        }
+        self.schedule(0, Happening::Lease(index));
+    }
+
+    /// A process ends without a word; another one starts in its place.
+    pub(super) fn crash(&mut self, index: usize) {
+        if !self.replicas[index].alive {
+            return;
+        }
+        self.tally.crashes += 1;
+        // Its requests go on without it.
+        self.replicas[index].alive = false;
+        self.replicas[index].leads = false;
+        self.delay_requests(self.replicas[index].incarnation);
+        let delay = self.dice.below(20_000);
+        self.schedule(delay, Happening::Start(index));
+    }
+
+    /// A process does nothing for a while, not even to find out that it has lost its lease.
+    pub(super) fn pause(&mut self, index: usize) {
+        self.replicas[index].paused_until = self.now.plus_seconds(self.dice.below(40) as i64);
+        self.delay_requests(self.replicas[index].incarnation);
+    }
+
+    // --- watches -----------------------------------------------------------------------------------------
+
+    /// Tells every watch what has changed.
+    pub(super) fn spread_news(&mut self) {
+        for (kind, input) in self.server.take_news() {
+            for index in 0..self.replicas.len() {
+                let delay = 1 + self.dice.below(20);
+                self.push(index, kind, input.clone(), delay);
+            }
+        }
+    }
+
+    fn push(&mut self, index: usize, kind: ObjectKind, input: Input, delay_ms: u64) {
+        let replica = &mut self.replicas[index];
+        let Some(watch) = replica.watches.get_mut(&kind).filter(|watch| watch.live && replica.alive) else {
+            return;
+        };
+        let last = watch.queue.back().map_or(Time(0), |(at, _)| *at);
+        let at = Time(self.now.0 + delay_ms as i64).max(watch.stalled_until).max(last);
+        watch.queue.push_back((at, input));
+        if last < at {
+            self.schedule_at(at, Happening::Deliver(index));
+        }
+    }
+
+    /// A watch breaks; what it had not told is lost, and a list follows.
+    pub(super) fn break_watch(&mut self, index: usize, kind: ObjectKind) {
+        let Some(watch) = self.replicas[index].watches.get_mut(&kind) else {
+            return;
+        };
+        *watch = Watch::default();
+        let delay = self.dice.below(3_000);
+        self.schedule(delay, Happening::List(index, kind));
+    }
+
+    pub(super) fn list(&mut self, index: usize, kind: ObjectKind) {
+        let replica = &mut self.replicas[index];
+        let is_open = replica.watches.get(&kind).is_some_and(|watch| watch.live);
+        if !replica.alive || is_open {
+            return;
+        }
+        if self.down {
+            self.schedule(500, Happening::List(index, kind));
+            return;
+        }
+        if let Some(watch) = replica.watches.get_mut(&kind) {
+            watch.live = true;
+        }
+        let delay = 1 + self.dice.below(50);
+        for input in self.server.list(kind) {
+            self.push(index, kind, input, delay);
+        }
+    }
+
+    // --- the process -------------------------------------------------------------------------------------
+
+    pub(super) fn give(&mut self, index: usize, input: Input) -> Result<(), String> {
+        self.replicas[index].inbox.push(input);
+        self.step_replica(index)
+    }
+
+    pub(super) fn step_replica(&mut self, index: usize) -> Result<(), String> {
+        let now = self.now;
+        let replica = &mut self.replicas[index];
+        if !replica.alive {
+            return Ok(());
+        }
+        if now < replica.paused_until {
+            let until = replica.paused_until;
+            if replica.wake_at != Some(until) {
+                replica.wake_at = Some(until);
+                self.schedule_at(until, Happening::Wake(index));
+            }
+            return Ok(());
+        }
+        let mut inputs = std::mem::take(&mut replica.inbox);
+        for watch in replica.watches.values_mut() {
+            while watch.queue.front().is_some_and(|(at, _)| *at <= now) {
+                inputs.extend(watch.queue.pop_front().map(|(_, input)| input));
+            }
+        }
+        if inputs.is_empty() && replica.core.wake_at().is_none_or(|at| at > now) {
+            return Ok(());
+        }
+        let effects = replica.core.step(inputs, now);
+        let wake_at = replica.core.wake_at();
+        if let Some(at) = wake_at
+            && replica.wake_at != Some(at)
+        {
+            replica.wake_at = Some(at);
+            self.schedule_at(at, Happening::Wake(index));
+        }
+        self.check_effects(index, &effects)?;
+        for effect in effects {
+            if self.trace {
+                println!("          #{} {effect:?}", self.replicas[index].incarnation);
+            }
+            match effect {
+                Effect::Report(fact) => self.noted(&fact),
+                Effect::Relist => {
+                    for kind in KINDS {
+                        self.replicas[index].watches.insert(kind, Watch::default());
+                        let delay = self.dice.below(20);
+                        self.schedule(delay, Happening::List(index, kind));
+                    }
+                }
+                request => self.send(index, request),
+            }
+        }
+        self.check_gangs(index)
+    }
+
+    fn noted(&mut self, fact: &Fact) {
+        match fact {
+            Fact::Gang { state: GangState::Kept, .. } => self.tally.kept += 1,
+            Fact::Gang { state: GangState::Unwinding, .. } => self.tally.unwound += 1,
+            Fact::Gang { state: GangState::Completing, .. } => self.tally.partial += 1,
+            Fact::StaleGroup { .. } => self.tally.stale += 1,
+            _ => {}
+        }
+    }
+
+    // --- the lease ---------------------------------------------------------------------------------------
+
+    pub(super) fn tend_lease(&mut self, index: usize) -> Result<(), String> {
+        let now = self.now;
+        let replica = &mut self.replicas[index];
+        if !replica.alive || now < replica.next_lease {
+            return Ok(());
+        }
+        replica.next_lease = Time(now.0 + RETRY_MS as i64);
+        let paused_until = replica.paused_until;
+        self.schedule(RETRY_MS, Happening::Lease(index));
+        if now < paused_until {
+            return Ok(());
+        }
+        let unreachable = self.down || (self.trouble.on && self.dice.once_in(8));
+        let replica = &mut self.replicas[index];
+        let holds = self.lease.holder == Some(replica.incarnation);
+        if replica.leads && ((unreachable && now >= replica.lease_until) || (!unreachable && !holds)) {
+            replica.leads = false;
+            return self.give(index, Input::Deposed);
+        }
+        if unreachable {
+            return Ok(());
+        }
+        let until = now.plus_seconds(RENEW_DEADLINE_SECONDS);
+        if replica.leads {
+            self.lease.until = now.plus_seconds(LEASE_SECONDS);
+            replica.lease_until = until;
+            return self.give(index, Input::Renewed { until });
+        }
+        if self.lease.holder.is_some() && now < self.lease.until {
+            return Ok(());
+        }
+        let gap = if self.lease.holder.is_some() { GAP } else { Duration::ZERO };
+        self.terms += 1;
+        self.tally.elections += 1;
+        replica.term = self.terms;
+        replica.leads = true;
+        replica.lease_until = until;
+        self.lease = Lease { holder: Some(replica.incarnation), until: now.plus_seconds(LEASE_SECONDS) };
+        self.give(index, Input::Elected { gap, until })
+    }
+
+    pub(super) fn answer(
+        &mut self,
+        incarnation: u64,
+        answer: tutti_scheduler::core::message::Answer,
+    ) -> Result<(), String> {
+        let index = self.replicas.iter().position(|replica| replica.incarnation == incarnation);
+        match index.filter(|&index| self.replicas[index].alive) {
+            Some(index) => self.give(index, Input::Answer(answer)),
+            None => Ok(()),
+        }
+    }
+
+    /// The process that leads.
+    pub(super) fn leader(&self) -> Option<&Replica> {
+        self.replicas.iter().find(|replica| replica.alive && replica.leads)
+    }
+
+    /// What is done about a gang by whoever leads.
+    pub(super) fn state_of(&self, group: &ObjectKey) -> Option<GangState> {
+        self.leader()?.core.gang_state(group)
+    }
+}

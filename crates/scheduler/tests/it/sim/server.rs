@@ -1,0 +1,299 @@
+//! The API server: objects, versions, and what requests do to them.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use tutti_k8s::marks::{FULLY_BOUND, UNWIND_AT};
+use tutti_k8s::{Condition, GroupMarks, GroupReading, NodeReading, ObjectKind, PodReading};
+use tutti_model::{Group, Node, ObjectKey, Phase, Pod, Policy, Resource, ResourceList, Text, Time};
+use tutti_scheduler::core::message::Input;
+
+/// Who bound a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Binder {
+    /// The scheduler that led when it was written.
+    Leader,
+    /// A scheduler that did not lead any more.
+    Late,
+    /// Somebody else.
+    Other,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct SimPod {
+    pub(super) pod: Pod,
+    pub(super) controlled: bool,
+    pub(super) condition: Option<Condition>,
+    pub(super) disrupted: bool,
+    pub(super) binder: Option<Binder>,
+    /// The kubelet has taken it in.
+    pub(super) admitted: bool,
+    version: u64,
+}
+
+impl SimPod {
+    pub(super) fn cpu(&self) -> i64 {
+        self.pod.requests.get("cpu")
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.pod.phase.is_terminal()
+    }
+
+    /// On a node and doing its work.
+    pub(super) fn is_bound(&self) -> bool {
+        self.pod.node.is_some() && !self.is_over() && !self.pod.terminating
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct SimGroup {
+    pub(super) group: Group,
+    pub(super) marks: GroupMarks,
+    pub(super) condition: Option<Condition>,
+    version: u64,
+}
+
+impl SimGroup {
+    pub(super) fn minimum(&self) -> u32 {
+        self.group.policy.minimum()
+    }
+}
+
+/// All objects.
+#[derive(Debug, Default)]
+pub(super) struct Server {
+    pub(super) pods: BTreeMap<ObjectKey, SimPod>,
+    pub(super) groups: BTreeMap<ObjectKey, SimGroup>,
+    pub(super) nodes: BTreeMap<Text, Node>,
+    version: u64,
+    /// What watches are to be told.
+    news: Vec<(ObjectKind, Input)>,
+}
+
+pub(super) fn key(name: &str) -> ObjectKey {
+    ObjectKey::new("default", name)
+}
+
+fn cpu(amount: i64) -> ResourceList {
+    [(Resource::new("cpu"), amount * 1000), (Resource::new("pods"), 1)].into_iter().collect()
+}
+
+impl Server {
+    pub(super) fn take_news(&mut self) -> Vec<(ObjectKind, Input)> {
+        std::mem::take(&mut self.news)
+    }
+
+    fn next_version(&mut self) -> u64 {
+        self.version += 1;
+        self.version
+    }
+
+    pub(super) fn set_node(&mut self, name: &str, cpus: i64) {
+        let mut allocatable = cpu(cpus);
+        allocatable.set(Resource::new("pods"), 110);
+        let node = Node { name: name.into(), allocatable, ..Node::default() };
+        self.nodes.insert(node.name.clone(), node.clone());
+        self.next_version();
+        let input = self.node_set(&node);
+        self.news.push((ObjectKind::Node, input));
+    }
+
+    pub(super) fn delete_node(&mut self, name: &Text) {
+        self.nodes.remove(name);
+        self.news.push((ObjectKind::Node, Input::NodeGone(name.clone())));
+    }
+
+    pub(super) fn set_group(&mut self, name: &str, minimum: u32, priority: i32, now: Time) {
+        let version = self.next_version();
+        let min_count = NonZeroU32::new(minimum).unwrap_or(NonZeroU32::MIN);
+        let group = Group {
+            created: now,
+            policy: Policy::Gang { min_count },
+            priority: Some(priority),
+            ..Group::new(key(name), format!("{name}-{version}"))
+        };
+        let group = SimGroup { group, marks: GroupMarks::default(), condition: None, version };
+        self.groups.insert(key(name), group);
+        self.tell_group(&key(name));
+    }
+
+    pub(super) fn set_minimum(&mut self, group: &ObjectKey, minimum: u32) {
+        if let Some(found) = self.groups.get_mut(group) {
+            let min_count = NonZeroU32::new(minimum).unwrap_or(NonZeroU32::MIN);
+            found.group.policy = Policy::Gang { min_count };
+            found.group.generation += 1;
+            self.tell_group(group);
+        }
+    }
+
+    pub(super) fn delete_group(&mut self, group: &ObjectKey) {
+        self.groups.remove(group);
+        self.news.push((ObjectKind::PodGroup, Input::GroupGone(group.clone())));
+    }
+
+    pub(super) fn add_pod(
+        &mut self,
+        name: &str,
+        group: Option<&ObjectKey>,
+        cpus: i64,
+        controlled: bool,
+        now: Time,
+    ) {
+        let version = self.next_version();
+        let mut pod = Pod::new(key(name), format!("{name}-{version}"));
+        pod.scheduler_name = "tutti".into();
+        pod.group = group.cloned();
+        pod.priority = group.and_then(|group| self.groups.get(group)?.group.priority).unwrap_or(0);
+        pod.requests = cpu(cpus);
+        pod.created = now;
+        let pod = SimPod {
+            pod,
+            controlled,
+            condition: None,
+            disrupted: false,
+            binder: None,
+            admitted: false,
+            version,
+        };
+        self.pods.insert(key(name), pod);
+        self.tell_pod(&key(name));
+    }
+
+    /// Changes a pod, if it is still the same, and tells of it.
+    pub(super) fn change_pod(
+        &mut self,
+        pod: &ObjectKey,
+        uid: &Text,
+        change: impl FnOnce(&mut SimPod),
+    ) -> bool {
+        let Some(found) = self.pods.get_mut(pod).filter(|found| found.pod.uid == *uid) else {
+            return false;
+        };
+        change(found);
+        self.tell_pod(pod);
+        true
+    }
+
+    pub(super) fn delete_pod(&mut self, pod: &ObjectKey) -> Option<SimPod> {
+        let gone = self.pods.remove(pod)?;
+        self.news.push((ObjectKind::Pod, Input::PodGone(pod.clone())));
+        Some(gone)
+    }
+
+    pub(super) fn set_marks(
+        &mut self,
+        group: &ObjectKey,
+        uid: &Text,
+        marks: &[(Text, Option<Text>)],
+    ) -> bool {
+        let Some(found) = self.groups.get_mut(group).filter(|found| found.group.uid == *uid) else {
+            return false;
+        };
+        for (mark, value) in marks {
+            let time = value.as_deref().and_then(|text| text.parse::<jiff::Timestamp>().ok());
+            match mark.as_ref() {
+                FULLY_BOUND => found.marks.fully_bound = value.is_some(),
+                UNWIND_AT => found.marks.unwind_at = time.map(|time| Time(time.as_millisecond())),
+                _ => return false,
+            }
+        }
+        self.tell_group(group);
+        true
+    }
+
+    pub(super) fn set_group_condition(
+        &mut self,
+        group: &ObjectKey,
+        uid: &Text,
+        condition: Condition,
+    ) -> bool {
+        let Some(found) = self.groups.get_mut(group).filter(|found| found.group.uid == *uid) else {
+            return false;
+        };
+        found.condition = Some(condition);
+        self.tell_group(group);
+        true
+    }
+
+    /// Members of a group that count to its minimum, and those of them that are bound.
+    pub(super) fn counted(&self, group: &ObjectKey) -> (u32, u32) {
+        let (mut counted, mut bound) = (0, 0);
+        for pod in self.pods.values().filter(|pod| pod.pod.group.as_ref() == Some(group)) {
+            bound += u32::from(pod.is_bound());
+            counted += u32::from(pod.is_bound() || pod.pod.phase == Phase::Succeeded);
+        }
+        (counted, bound)
+    }
+
+    fn tell_pod(&mut self, pod: &ObjectKey) {
+        let version = self.next_version();
+        if let Some(found) = self.pods.get_mut(pod) {
+            found.version = version;
+            let input = Input::PodSet(Box::new(reading_of_pod(found)));
+            self.news.push((ObjectKind::Pod, input));
+        }
+    }
+
+    fn tell_group(&mut self, group: &ObjectKey) {
+        let version = self.next_version();
+        if let Some(found) = self.groups.get_mut(group) {
+            found.version = version;
+            let input = Input::GroupSet(Box::new(reading_of_group(found)));
+            self.news.push((ObjectKind::PodGroup, input));
+        }
+    }
+
+    fn node_set(&self, node: &Node) -> Input {
+        let version = self.version.to_string().into();
+        Input::NodeSet(Box::new(NodeReading {
+            uid: node.name.clone(),
+            version,
+            errors: vec![],
+            node: node.clone(),
+        }))
+    }
+
+    /// A list of a kind, as it is now.
+    pub(super) fn list(&self, kind: ObjectKind) -> Vec<Input> {
+        let mut inputs = vec![Input::ListStarted(kind)];
+        match kind {
+            ObjectKind::Pod => {
+                inputs.extend(self.pods.values().map(|pod| Input::PodSet(Box::new(reading_of_pod(pod)))));
+            }
+            ObjectKind::Node => inputs.extend(self.nodes.values().map(|node| self.node_set(node))),
+            ObjectKind::PodGroup => {
+                inputs.extend(self.groups.values().map(|g| Input::GroupSet(Box::new(reading_of_group(g)))));
+            }
+            _ => {}
+        }
+        inputs.push(Input::ListDone(kind));
+        inputs
+    }
+}
+
+fn reading_of_pod(pod: &SimPod) -> PodReading {
+    PodReading {
+        version: pod.version.to_string().into(),
+        scheduled: pod.condition.clone(),
+        controlled: pod.controlled,
+        errors: vec![],
+        pod: pod.pod.clone(),
+    }
+}
+
+fn reading_of_group(group: &SimGroup) -> GroupReading {
+    GroupReading {
+        key: group.group.key.clone(),
+        uid: group.group.uid.clone(),
+        generation: group.group.generation,
+        version: group.version.to_string().into(),
+        scheduled: group.condition.clone(),
+        marks: group.marks.clone(),
+        group: Some(group.group.clone()),
+        errors: vec![],
+    }
+}
+
+pub(super) fn reading_of_group_by_key(server: &Server, group: &ObjectKey) -> Option<GroupReading> {
+    server.groups.get(group).map(reading_of_group)
+}

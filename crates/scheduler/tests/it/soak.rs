@@ -1,0 +1,36 @@
+//! Two thousand stories of a cluster that misbehaves; `cargo run --release -p tutti-scheduler --example soak` tells as
+//! many as you like.
+
+use crate::sim::{Tally, story};
+
+/// Stories in one run of the tests.
+const SEEDS: u64 = 2_000;
+
+#[test]
+fn whatever_goes_wrong_gangs_are_whole_completed_unwound_or_kept() {
+    let mut tally = Tally::default();
+    for seed in 0..SEEDS {
+        tally += story(seed, false).unwrap_or_else(|broken| panic!("{broken}"));
+    }
+    // Stories that avoid what they are about prove nothing.
+    let Tally { binds, late_binds, crashes, evictions, kept, unwound, stale, rejected, .. } = tally;
+    for (count, what) in [
+        (binds, "bindings"),
+        (late_binds, "late bindings of a deposed leader"),
+        (crashes, "crashes"),
+        (evictions, "evictions"),
+        (kept, "kept gangs"),
+        (unwound, "unwound gangs"),
+        (stale, "stale groups"),
+        (rejected, "rejections by kubelets"),
+    ] {
+        assert!(count >= 10, "only {count} {what}: {tally:?}");
+    }
+}
+
+#[test]
+fn a_seed_tells_the_same_story_every_time() {
+    for seed in [1, 77, 1234] {
+        assert_eq!(story(seed, false), story(seed, false));
+    }
+}
