@@ -206,9 +206,11 @@ impl Pace {
         Self { usual, per_second: usual, thousandths: usual * 1000, filled: Time(i64::MIN) }
     }
 
-    /// So many wait.
+    /// So many wait. What was reached once is kept up until nothing waits any more, or the end would take for ever.
     pub(crate) fn hurry(&mut self, backlog: usize) {
-        self.per_second = self.usual.max(i64::try_from(backlog).unwrap_or(i64::MAX) / BACKLOG_SECONDS);
+        let needed = i64::try_from(backlog).unwrap_or(i64::MAX) / BACKLOG_SECONDS;
+        let kept = if backlog == 0 { self.usual } else { self.per_second };
+        self.per_second = kept.max(needed);
     }
 
     /// Takes one token if there is one.
@@ -320,6 +322,7 @@ mod tests {
         let mut now = NOW;
         pace.hurry(waiting);
         for _ in 0..40 {
+            pace.hurry(waiting);
             now = now.plus_seconds(1);
             waiting -= (0..waiting).take_while(|_| pace.take(now)).count();
         }

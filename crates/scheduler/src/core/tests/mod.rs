@@ -1,6 +1,7 @@
 //! The core against a simulated API server.
 
-mod chaos;
+mod gangs;
+mod leading;
 mod reporting;
 mod sim;
 mod story;

@@ -24,13 +24,26 @@ pub(super) enum Fault {
     LoseRequest,
     /// Written, and no answer.
     LoseAnswer,
+    /// Not written, because there is too much to do.
+    Throttle,
+}
+
+impl Fault {
+    pub(super) fn outcome(self) -> BindOutcome {
+        match self {
+            Self::Refuse => BindOutcome::Refused("forbidden".into()),
+            Self::LoseRequest => BindOutcome::Unknown("connection lost".into()),
+            Self::LoseAnswer => BindOutcome::Unknown("no answer in time".into()),
+            Self::Throttle => BindOutcome::Throttled { why: "busy".into(), pause: None },
+        }
+    }
 }
 
 const KINDS: [ObjectKind; 4] =
     [ObjectKind::Pod, ObjectKind::Node, ObjectKind::PodGroup, ObjectKind::Namespace];
 
 /// Steps without an end are a bug of the core.
-const ROUNDS_MAX: usize = 10_000;
+const ROUNDS_MAX: usize = 100_000;
 
 pub(super) struct Sim {
     pub(super) core: Core,
@@ -56,6 +69,10 @@ pub(super) struct Sim {
     pub(super) faults: BTreeMap<String, VecDeque<Fault>>,
     /// All bindings that reached the server, in order.
     pub(super) binds: Vec<String>,
+    /// All other writes that reached the server, in order.
+    pub(super) order: Vec<String>,
+    /// How often everything had to be listed again.
+    pub(super) relists: usize,
     /// All bindings that were written.
     pub(super) written: Vec<String>,
     pub(super) group_patches: Vec<Condition>,
@@ -76,16 +93,35 @@ impl Sim {
     /// An empty cluster, listed and watched.
     pub(super) fn new() -> Self {
         let mut sim = Self::unlisted(Config::default());
-        for kind in [ObjectKind::Pod, ObjectKind::Node, ObjectKind::PodGroup, ObjectKind::Namespace] {
-            sim.relist(kind);
-        }
+        sim.list_everything();
         sim
+    }
+
+    pub(super) fn capabilities() -> Capabilities {
+        Capabilities::of_versions(&["v1beta1"])
+    }
+
+    pub(super) fn list_everything(&mut self) {
+        KINDS.into_iter().for_each(|kind| self.relist(kind));
+    }
+
+    /// The scheduler ends without a word, and another one starts.
+    pub(super) fn restart(&mut self) {
+        self.core = Core::new(Config::default(), Self::capabilities());
+        self.requests.clear();
+        self.list_everything();
+        self.run();
     }
 
     /// An empty cluster that was not listed yet.
     pub(super) fn unlisted(config: Config) -> Self {
+        Self::of(Core::new(config, Self::capabilities()))
+    }
+
+    /// The same with a core of its own.
+    pub(super) fn of(core: Core) -> Self {
         Self {
-            core: Core::new(config, Capabilities::of_versions(&["v1beta1"])),
+            core,
             now: Time(1_000_000_000),
             version: 0,
             pods: BTreeMap::new(),
@@ -102,6 +138,8 @@ impl Sim {
             requests: VecDeque::new(),
             faults: BTreeMap::new(),
             binds: Vec::new(),
+            order: Vec::new(),
+            relists: 0,
             written: Vec::new(),
             group_patches: Vec::new(),
             pod_patches: Vec::new(),
@@ -136,6 +174,13 @@ impl Sim {
         self.groups.insert(group.key.clone(), group);
         self.group_conditions.remove(&key(name));
         self.marks.remove(&key(name));
+        self.notify_group(name);
+    }
+
+    pub(super) fn set_minimum(&mut self, name: &str, min_count: u32) {
+        let group = self.groups.get_mut(&key(name)).unwrap();
+        group.policy = Policy::Gang { min_count: NonZeroU32::new(min_count).unwrap() };
+        group.generation += 1;
         self.notify_group(name);
     }
 
@@ -285,7 +330,10 @@ impl Sim {
         for effect in self.core.step(inputs, self.now) {
             match effect {
                 Effect::Report(fact) => self.facts.push(fact),
-                Effect::Relist => KINDS.into_iter().for_each(|kind| self.relist(kind)),
+                Effect::Relist => {
+                    self.relists += 1;
+                    self.list_everything();
+                }
                 request => self.requests.push_back(request),
             }
         }
@@ -332,6 +380,12 @@ impl Sim {
     // --- the server --------------------------------------------------------------------------------------
 
     fn serve(&mut self, request: Effect) -> Answer {
+        match &request {
+            Effect::PatchGroupMarks { group, .. } => self.order.push(format!("marks {}", group.name)),
+            Effect::DeletePod { pod, .. } => self.order.push(format!("delete {}", pod.name)),
+            Effect::EmitEvent(note) => self.order.push(format!("event {}", note.reason)),
+            _ => {}
+        }
         match request {
             Effect::Bind(seat) => {
                 let outcome = self.serve_bind(&seat);
@@ -413,9 +467,8 @@ impl Sim {
         self.binds.push(format!("{}@{}", seat.pod.name, seat.node));
         let fault = self.faults.get_mut(seat.pod.name.as_ref()).and_then(VecDeque::pop_front);
         match fault {
-            Some(Fault::Refuse) => return BindOutcome::Refused("forbidden".into()),
-            Some(Fault::LoseRequest) => return BindOutcome::Unknown("connection lost".into()),
             Some(Fault::LoseAnswer) | None => {}
+            Some(fault) => return fault.outcome(),
         }
         let Some(pod) = self.pods.get_mut(&seat.pod).filter(|pod| pod.uid == seat.uid) else {
             return BindOutcome::Disputed("not found".into());
@@ -426,24 +479,18 @@ impl Sim {
         pod.node = Some(seat.node.clone());
         self.written.push(format!("{}@{}", seat.pod.name, seat.node));
         self.notify_pod(&seat.pod.name.clone());
-        self.check_room();
-        match fault {
-            Some(Fault::LoseAnswer) => BindOutcome::Unknown("no answer in time".into()),
-            _ => BindOutcome::Done,
-        }
+        self.check_room(&seat.node);
+        fault.map_or(BindOutcome::Done, Fault::outcome)
     }
 
     /// No node is promised more than it has.
-    fn check_room(&self) {
-        for node in self.nodes.values() {
-            let used: i64 = self
-                .pods
-                .values()
-                .filter(|pod| pod.node.as_ref() == Some(&node.name))
-                .map(|pod| pod.requests.get("cpu"))
-                .sum();
-            assert!(used <= node.allocatable.get("cpu"), "{} is over-committed", node.name);
-        }
+    fn check_room(&self, name: &Text) {
+        let Some(node) = self.nodes.get(name) else {
+            return;
+        };
+        let sits = |pod: &&Pod| pod.node.as_ref() == Some(name);
+        let used: i64 = self.pods.values().filter(sits).map(|pod| pod.requests.get("cpu")).sum();
+        assert!(used <= node.allocatable.get("cpu"), "{name} is over-committed");
     }
 }
 

@@ -101,12 +101,12 @@ impl Sim {
         if !replica.is_up_to_date(self.now) {
             return Ok(());
         }
+        let members = self.server.counted_by_group();
         for (key, group) in &self.server.groups {
-            let (counted, bound) = self.server.counted(key);
+            let (counted, bound) = members.get(key).copied().unwrap_or_default();
             let is_partial = bound > 0 && counted < group.minimum();
             let state = replica.core.gang_state(key);
-            let ours = |pod: &SimPod| pod.pod.group.as_ref() == Some(key);
-            if is_partial != state.is_some() && self.server.pods.values().any(ours) {
+            if is_partial != state.is_some() {
                 let minimum = group.minimum();
                 return Err(format!(
                     "{key} has {counted} of {minimum} members, {bound} of them bound, and is {state:?}"

@@ -3,7 +3,7 @@
 
 use super::replica::KINDS;
 use super::server::{Binder, SimPod, key};
-use super::{Happening, Sim, TROUBLE_SECONDS};
+use super::{Doom, Happening, Sim, TROUBLE_SECONDS};
 use tutti_engine::Seat;
 use tutti_model::{ObjectKey, Phase, Text};
 use tutti_scheduler::core::message::BindOutcome;
@@ -17,7 +17,7 @@ impl Sim {
     /// Somebody does something, at random.
     pub(super) fn act(&mut self) {
         self.acts_left -= 1;
-        match self.dice.below(24) {
+        match self.dice.below(26) {
             0..=4 => self.add_gang(),
             5 => self.add_single(),
             6 | 7 => self.add_node(),
@@ -49,6 +49,8 @@ impl Sim {
                 let replica = self.dice.below(self.replicas.len() as u64) as usize;
                 self.pause(replica);
             }
+            23 => self.doom = Some(Doom::Crash),
+            24 => self.doom = Some(Doom::Pause),
             _ => {}
         }
         self.spread_news();
@@ -66,6 +68,7 @@ impl Sim {
     /// Nothing goes wrong any more, and there is room for everybody.
     pub(super) fn end_trouble(&mut self) {
         self.trouble.on = false;
+        self.doom = None;
         self.down = false;
         for index in 0..self.replicas.len() {
             self.replicas[index].paused_until = self.now;

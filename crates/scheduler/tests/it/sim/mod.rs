@@ -85,6 +85,13 @@ enum Happening {
     ServerUp,
 }
 
+/// The worst moment for a process to stop is when it has just sent bindings.
+#[derive(Debug, Clone, Copy)]
+enum Doom {
+    Crash,
+    Pause,
+}
+
 /// How much goes wrong.
 #[derive(Debug, Clone, Copy)]
 struct Trouble {
@@ -112,6 +119,8 @@ pub(crate) struct Sim {
     confirmed: BTreeMap<ObjectKey, u32>,
     /// Groups of which a scheduler has sent bindings, by its term.
     sent: BTreeSet<(u64, ObjectKey)>,
+    /// What befalls whoever sends the next bindings.
+    doom: Option<Doom>,
     down: bool,
     incarnations: u64,
     terms: u64,
@@ -189,6 +198,7 @@ impl Sim {
             acts_left,
             confirmed: BTreeMap::new(),
             sent: BTreeSet::new(),
+            doom: None,
             down: false,
             incarnations: 0,
             terms: 0,

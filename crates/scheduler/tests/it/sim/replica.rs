@@ -1,6 +1,6 @@
 //! One process of the scheduler: its core, its watches, and its lease.
 
-use super::{Happening, Sim};
+use super::{Doom, Happening, Sim};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use tutti_k8s::{Capabilities, ObjectKind};
@@ -208,6 +208,7 @@ impl Sim {
         if inputs.is_empty() && replica.core.wake_at().is_none_or(|at| at > now) {
             return Ok(());
         }
+        let is_news = inputs.iter().any(|input| !matches!(input, Input::Renewed { .. }));
         let effects = replica.core.step(inputs, now);
         let wake_at = replica.core.wake_at();
         if let Some(at) = wake_at
@@ -217,6 +218,7 @@ impl Sim {
             self.schedule_at(at, Happening::Wake(index));
         }
         self.check_effects(index, &effects)?;
+        let binds = effects.iter().any(|effect| matches!(effect, Effect::Bind(_)));
         for effect in effects {
             if self.trace {
                 println!("          #{} {effect:?}", self.replicas[index].incarnation);
@@ -233,7 +235,15 @@ impl Sim {
                 request => self.send(index, request),
             }
         }
-        self.check_gangs(index)
+        if is_news {
+            self.check_gangs(index)?;
+        }
+        match self.doom.take_if(|_| binds) {
+            Some(Doom::Crash) => self.crash(index),
+            Some(Doom::Pause) => self.pause(index),
+            None => {}
+        }
+        Ok(())
     }
 
     fn noted(&mut self, fact: &Fact) {

@@ -217,12 +217,21 @@ impl Server {
 
     /// Members of a group that count to its minimum, and those of them that are bound.
     pub(super) fn counted(&self, group: &ObjectKey) -> (u32, u32) {
-        let (mut counted, mut bound) = (0, 0);
-        for pod in self.pods.values().filter(|pod| pod.pod.group.as_ref() == Some(group)) {
-            bound += u32::from(pod.is_bound());
-            counted += u32::from(pod.is_bound() || pod.pod.phase == Phase::Succeeded);
+        self.counted_by_group().get(group).copied().unwrap_or_default()
+    }
+
+    /// The same for every group that has any.
+    pub(super) fn counted_by_group(&self) -> BTreeMap<&ObjectKey, (u32, u32)> {
+        let mut members: BTreeMap<&ObjectKey, (u32, u32)> = BTreeMap::new();
+        for pod in self.pods.values() {
+            let (is_bound, succeeded) = (pod.is_bound(), pod.pod.phase == Phase::Succeeded);
+            if let Some(group) = pod.pod.group.as_ref().filter(|_| is_bound || succeeded) {
+                let (counted, bound) = members.entry(group).or_default();
+                *counted += 1;
+                *bound += u32::from(is_bound);
+            }
         }
-        (counted, bound)
+        members
     }
 
     fn tell_pod(&mut self, pod: &ObjectKey) {

@@ -1,0 +1,309 @@
+//! What becomes of gangs below their minimum.
+
+use super::sim::{Fault, Sim, key};
+use crate::core::gangs::GangState;
+use crate::core::message::Fact;
+use tutti_k8s::{ConditionStatus, GroupMarks, ObjectKind, WhenBroken};
+
+/// Longer than a gang may take to become complete.
+const GRACE_SECONDS: i64 = 310;
+
+fn state(sim: &Sim, group: &str) -> Option<GangState> {
+    sim.core.gang_state(&key(group))
+}
+
+fn refuse_for_ever(sim: &mut Sim, pod: &str) {
+    sim.faults.insert(pod.to_owned(), vec![Fault::Refuse; 1_000].into());
+}
+
+fn events(sim: &Sim, group: &str) -> Vec<String> {
+    let about = sim.events.iter().filter(|note| note.regarding.key == key(group));
+    about.map(|note| format!("{}: {}", note.reason, note.message)).collect()
+}
+
+/// A gang of three on a node with room for three, of which one binding is refused.
+fn two_of_three() -> Sim {
+    let mut sim = Sim::new();
+    sim.node("a", 3);
+    sim.gang("g", 3);
+    sim.gang_pods("g", 3, 1);
+    refuse_for_ever(&mut sim, "g-2");
+    sim.run();
+    assert_eq!((sim.bound(), state(&sim, "g")), (2, Some(GangState::Completing)));
+    sim
+}
+
+#[test]
+fn a_gang_whose_binding_failed_keeps_the_seat() {
+    let mut sim = two_of_three();
+    sim.pod("newcomer", None, 1);
+    sim.run_for(100);
+    assert_eq!(sim.node_of("newcomer"), None);
+    sim.faults.clear();
+    sim.run_for(100);
+    assert_eq!((sim.bound(), state(&sim, "g")), (3, None));
+    assert_eq!(sim.node_of("newcomer"), None);
+}
+
+#[test]
+fn a_gang_that_never_became_complete_is_unwound_after_the_grace_time() {
+    let mut sim = two_of_three();
+    sim.run_for(GRACE_SECONDS);
+    assert_eq!(sim.evicted.len(), 2);
+    for (pod, said) in &sim.evicted {
+        let said = said.as_ref().unwrap_or_else(|| panic!("{pod} was not told"));
+        assert_eq!((said.kind.as_ref(), said.status), ("DisruptionTarget", ConditionStatus::True));
+    }
+    assert_eq!((sim.bound(), state(&sim, "g")), (0, None));
+    assert_eq!(sim.marks[&key("g")], GroupMarks::default(), "what is over is not written any more");
+    let told = events(&sim, "g");
+    assert!(
+        told.iter().any(|line| line.starts_with("GangUnwinding: 2 of at least 3 members run")),
+        "{told:?}"
+    );
+    assert!(told.iter().any(|line| line.starts_with("GangUnwound: ")), "{told:?}");
+    // Its controller makes the members again, and what was wrong is over.
+    sim.faults.clear();
+    for name in ["g-0", "g-1"] {
+        sim.pod(name, Some("g"), 1);
+    }
+    sim.run_for(100);
+    assert_eq!(sim.bound(), 3);
+    assert_eq!(sim.core.counters().unwinds, 1);
+}
+
+#[test]
+fn nothing_is_deleted_before_it_is_written_on_the_group() {
+    let mut sim = two_of_three();
+    // Its mark is on the server in the end, so the order of writes decides.
+    sim.run_for(GRACE_SECONDS);
+    let at = |wanted: &str| sim.order.iter().position(|write| write.starts_with(wanted));
+    let (marked, deleted) = (at("marks g"), at("delete"));
+    assert!(marked.is_some() && marked < deleted, "{:?}", sim.order);
+}
+
+#[test]
+fn a_gang_with_a_member_that_nobody_makes_again_is_kept() {
+    let mut sim = Sim::new();
+    sim.node("a", 3);
+    sim.gang("g", 3);
+    sim.uncontrolled.insert(key("g-1"));
+    sim.gang_pods("g", 3, 1);
+    refuse_for_ever(&mut sim, "g-2");
+    sim.run_for(2 * GRACE_SECONDS);
+    assert_eq!((sim.bound(), state(&sim, "g")), (2, Some(GangState::Kept)));
+    assert_eq!(sim.evicted, []);
+    let told = events(&sim, "g").join("\n");
+    assert!(
+        told.contains("GangIncomplete: 2 of at least 3") && told.contains("make pod g-1 again"),
+        "{told}"
+    );
+    sim.faults.clear();
+    sim.run_for(100);
+    assert_eq!((sim.bound(), state(&sim, "g")), (3, None), "it has first claim on what is missing");
+}
+
+/// A gang of three that was complete and has lost a member.
+fn broken() -> Sim {
+    let mut sim = Sim::new();
+    sim.node("a", 3);
+    sim.gang("g", 3);
+    sim.gang_pods("g", 3, 1);
+    sim.run_for(1);
+    assert_eq!(sim.bound(), 3);
+    assert!(sim.marks[&key("g")].fully_bound);
+    sim.delete_pod("g-0");
+    sim.run();
+    assert_eq!(state(&sim, "g"), Some(GangState::Completing));
+    sim
+}
+
+#[test]
+fn a_running_gang_that_lost_a_member_is_kept_even_by_a_scheduler_that_was_not_there() {
+    let mut sim = broken();
+    sim.run_for(100);
+    sim.restart();
+    assert_eq!(state(&sim, "g"), Some(GangState::Completing));
+    sim.run_for(2 * GRACE_SECONDS);
+    assert_eq!((sim.evicted.len(), state(&sim, "g")), (0, Some(GangState::Kept)));
+}
+
+#[test]
+fn a_running_gang_is_unwound_if_its_owner_asks_for_it() {
+    let mut sim = broken();
+    sim.marks.entry(key("g")).or_default().when_broken = Some(WhenBroken::Unwind);
+    sim.notify_group("g");
+    sim.run_for(GRACE_SECONDS);
+    assert_eq!(sim.evicted.len(), 2);
+}
+
+#[test]
+fn a_deadline_survives_the_scheduler() {
+    let mut sim = two_of_three();
+    sim.run_for(200);
+    assert!(sim.marks[&key("g")].unwind_at.is_some());
+    sim.restart();
+    assert_eq!(state(&sim, "g"), Some(GangState::Completing));
+    sim.run_for(GRACE_SECONDS - 200);
+    assert_eq!(sim.evicted.len(), 2, "not another grace time");
+}
+
+#[test]
+fn the_seat_of_a_lost_member_is_kept_for_its_replacement() {
+    let mut sim = broken();
+    sim.pod("newcomer", None, 1);
+    sim.run_for(5);
+    assert_eq!(sim.node_of("newcomer"), None);
+    sim.pod("g-9", Some("g"), 1);
+    sim.run();
+    assert_eq!((sim.node_of("g-9"), state(&sim, "g")), (Some("a"), None));
+}
+
+#[test]
+fn a_seat_that_nobody_comes_back_for_is_free_in_the_end() {
+    let mut sim = broken();
+    sim.pod("newcomer", None, 1);
+    sim.run_for(70);
+    assert_eq!(sim.node_of("newcomer"), Some("a"));
+}
+
+#[test]
+fn room_that_comes_bit_by_bit_goes_to_the_broken_gang_and_not_to_newcomers() {
+    let mut sim = Sim::new();
+    for node in ["a", "b", "c"] {
+        sim.node(node, 1);
+    }
+    sim.pod("old", None, 1);
+    sim.delete_pod("old");
+    sim.gang("g", 3);
+    sim.gang_pods("g", 3, 1);
+    sim.run_for(1);
+    assert_eq!(sim.bound(), 3);
+    // Two machines are lost, with what ran there.
+    for node in ["b", "c"] {
+        let lost = (0..3).map(|i| format!("g-{i}")).find(|pod| sim.node_of(pod) == Some(node));
+        sim.delete_node(node);
+        sim.delete_pod(&lost.unwrap());
+    }
+    for name in ["g-8", "g-9"] {
+        sim.pod(name, Some("g"), 1);
+    }
+    for index in 0..5 {
+        sim.pod(&format!("newcomer-{index}"), None, 1);
+    }
+    sim.run_for(400);
+    // One is repaired, which is not enough, and much later another.
+    sim.node("b", 1);
+    sim.run_for(200);
+    assert_eq!(sim.bound(), 1, "nobody takes the room that is needed");
+    sim.node("d", 1);
+    sim.run();
+    assert_eq!((sim.bound(), state(&sim, "g")), (3, None));
+}
+
+#[test]
+fn broken_gangs_do_not_block_each_other() {
+    let mut sim = Sim::new();
+    for node in ["a", "b", "c", "d", "e", "f"] {
+        sim.node(node, 1);
+    }
+    for gang in ["g", "h"] {
+        sim.gang(gang, 3);
+        sim.gang_pods(gang, 3, 1);
+        sim.run_for(1);
+    }
+    assert_eq!(sim.bound(), 6);
+    for gang in ["g", "h"] {
+        for index in [0, 1] {
+            let pod = format!("{gang}-{index}");
+            let node = sim.node_of(&pod).unwrap().to_owned();
+            sim.delete_node(&node);
+            sim.delete_pod(&pod);
+            sim.pod(&format!("{gang}-{}", index + 7), Some(gang), 1);
+        }
+    }
+    sim.run_for(100);
+    // Each could hold one of these for ever.
+    sim.node("x", 1);
+    sim.run_for(100);
+    sim.node("y", 1);
+    sim.run_for(100);
+    assert_eq!(
+        (state(&sim, "g"), state(&sim, "h")),
+        (None, Some(GangState::Completing)),
+        "the older one first"
+    );
+    sim.node("z", 2);
+    sim.run();
+    assert_eq!(state(&sim, "h"), None);
+}
+
+#[test]
+fn a_new_scheduler_finishes_what_was_begun_before_anything_else() {
+    let mut sim = Sim::new();
+    sim.node("a", 3);
+    sim.gang("g", 3);
+    sim.gang_pods("g", 3, 1);
+    refuse_for_ever(&mut sim, "g-2");
+    sim.run();
+    assert_eq!(sim.bound(), 2);
+    sim.faults.clear();
+    sim.pod("important", None, 1);
+    sim.pods.get_mut(&key("important")).unwrap().priority = 1_000;
+    sim.notify_pod("important");
+    sim.restart();
+    assert_eq!((sim.node_of("g-2"), sim.node_of("important")), (Some("a"), None));
+}
+
+#[test]
+fn a_group_whose_minimum_was_raised_unseen_does_not_start_in_part() {
+    let mut sim = Sim::new();
+    sim.node("a", 4);
+    sim.gang("g", 2);
+    sim.run();
+    sim.hold(ObjectKind::PodGroup);
+    sim.set_minimum("g", 4);
+    sim.gang_pods("g", 3, 1);
+    sim.run_for(10);
+    assert_eq!(sim.binds, Vec::<String>::new());
+    assert!(sim.facts.iter().any(|fact| matches!(fact, Fact::StaleGroup { .. })));
+    // The watch is still behind, and tells of the old one once more.
+    sim.pod("g-3", Some("g"), 1);
+    sim.run_for(10);
+    assert_eq!(sim.bound(), 4);
+    sim.release();
+    sim.run_for(10);
+    assert_eq!(state(&sim, "g"), None);
+}
+
+#[test]
+fn a_minimum_that_is_raised_late_makes_a_gang_one_to_be_completed() {
+    let mut sim = Sim::new();
+    sim.node("a", 2);
+    sim.gang("g", 2);
+    sim.gang_pods("g", 2, 1);
+    sim.run_for(1);
+    sim.set_minimum("g", 3);
+    sim.run();
+    assert_eq!(state(&sim, "g"), Some(GangState::Completing));
+    sim.node("b", 1);
+    sim.pod("g-2", Some("g"), 1);
+    sim.run();
+    assert_eq!((sim.bound(), state(&sim, "g")), (3, None));
+}
+
+#[test]
+fn a_member_that_vanishes_before_bindings_go_out_stops_the_start() {
+    let mut sim = Sim::new();
+    sim.node("a", 2);
+    sim.gang("g", 2);
+    sim.gang_pods("g", 2, 1);
+    sim.step();
+    sim.delete_pod("g-1");
+    // The look at the group and the news of the pod come in one batch.
+    sim.run_for(5);
+    assert_eq!(sim.binds, Vec::<String>::new());
+    sim.pod("g-2", Some("g"), 1);
+    sim.run();
+    assert_eq!(sim.bound(), 2);
+}
