@@ -22,7 +22,7 @@ impl Sim {
             5 => self.add_single(),
             6 | 7 => self.add_node(),
             8 => self.lose_node(),
-            9 | 10 => self.with_pod(|sim, pod| sim.delete_gracefully(pod)),
+            9 | 10 => self.with_pod(Self::delete_gracefully),
             11 => self.with_pod(|sim, pod| sim.end_pod(pod, Phase::Failed)),
             12 => self.with_pod(|sim, pod| sim.end_pod(pod, Phase::Succeeded)),
             13 => self.change_minimum(),
