@@ -37,6 +37,8 @@ pub struct ClusterOptions {
     pub simulate_nodes: bool,
     /// The Kubernetes that the API server is like.
     pub release: Release,
+    /// Whether namespaces have a service account, and pods run as one.
+    pub service_accounts: bool,
 }
 
 impl Default for ClusterOptions {
@@ -49,6 +51,7 @@ impl Default for ClusterOptions {
             kubelets: kubelet::Options::default(),
             simulate_nodes: true,
             release: Release::default(),
+            service_accounts: true,
         }
     }
 }
@@ -112,8 +115,11 @@ impl Cluster {
         let kubeconfig = kubeconfig::render(&url_of(address), &identities);
         let client = kubeconfig::client(&kubeconfig).await?;
 
-        let server =
-            ApiServer::new(server::Options { release: options.release, ..server::Options::default() });
+        let server = ApiServer::new(server::Options {
+            release: options.release,
+            service_accounts: options.service_accounts,
+            ..server::Options::default()
+        });
         let router = server::router(server.clone());
         let in_process = in_process_client(router.clone());
         create_nodes(&in_process, options.nodes, options.gpus_per_node).await?;

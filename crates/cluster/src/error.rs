@@ -46,6 +46,8 @@ pub enum CauseReason {
     NotFound,
     /// The namespace of the object is on its way out.
     NamespaceTerminating,
+    /// A disruption budget has nothing left to give.
+    DisruptionBudget,
 }
 
 impl CauseReason {
@@ -63,6 +65,7 @@ impl CauseReason {
             Self::FieldManagerConflict => "FieldManagerConflict",
             Self::NotFound => "FieldValueNotFound",
             Self::NamespaceTerminating => "NamespaceTerminating",
+            Self::DisruptionBudget => "DisruptionBudget",
         }
     }
 }

@@ -1,6 +1,8 @@
 //! ConfigMap, Secret and ServiceAccount.
 
 use super::defaults::{child, set};
+use super::field::{Field, same};
+use crate::error::Cause;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
@@ -23,5 +25,89 @@ pub(super) fn secret_defaults(object: &mut Map<String, Value>) {
         for (key, value) in plain {
             data.insert(key, json!(STANDARD.encode(value.as_str().unwrap_or_default())));
         }
+    }
+}
+
+/// Bytes of all values of a ConfigMap or Secret together.
+const DATA_BYTES_MAX: usize = 1 << 20;
+/// Longest key.
+const KEY_BYTES_MAX: usize = 253;
+/// Fields that an immutable ConfigMap or Secret keeps.
+const DATA_FIELDS: [&str; 2] = ["data", "binaryData"];
+
+/// What is wrong with a ConfigMap.
+pub(super) fn validate_config_map(root: &Field<'_, '_>, out: &mut Vec<Cause>) {
+    let (text, binary) = (root.get("data"), root.get("binaryData"));
+    check_keys(&text, out);
+    check_keys(&binary, out);
+    for (key, entry) in text.entries() {
+        if binary.value().and_then(|binary| binary.get(key)).is_some() {
+            out.push(entry.invalid_value(&format!("{key:?}"), "duplicate of key present in binaryData"));
+        }
+    }
+    check_size(root, &[&text, &binary], out);
+}
+
+/// What is wrong with a Secret.
+pub(super) fn validate_secret(root: &Field<'_, '_>, out: &mut Vec<Cause>) {
+    let data = root.get("data");
+    check_keys(&data, out);
+    for (key, value) in data.entries() {
+        if STANDARD.decode(value.text()).is_err() {
+            out.push(data.invalid_value(&format!("{key:?}"), "the value must be base64"));
+        }
+    }
+    check_size(root, &[&data], out);
+    let required: &[&str] = match root.get("type").text() {
+        "kubernetes.io/tls" => &["tls.crt", "tls.key"],
+        "kubernetes.io/dockerconfigjson" => &[".dockerconfigjson"],
+        "kubernetes.io/ssh-auth" => &["ssh-privatekey"],
+        _ => &[],
+    };
+    for key in required {
+        if data.value().and_then(|data| data.get(key)).is_none() {
+            out.push(Cause { field: format!("data[{key}]"), ..data.required("") });
+        }
+    }
+}
+
+/// What is wrong with replacing a Secret: its type is what others rely on.
+pub(super) fn validate_secret_update(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mut Vec<Cause>) {
+    new.get("type").check_unchanged(&old.get("type"), out);
+    validate_config_map_update(old, new, out);
+}
+
+/// What is wrong with replacing a ConfigMap or Secret that was said to be immutable.
+pub(super) fn validate_config_map_update(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mut Vec<Cause>) {
+    if !old.get("immutable").is_true() {
+        return;
+    }
+    if !new.get("immutable").is_true() {
+        out.push(new.get("immutable").forbidden("field is immutable when `immutable` is set"));
+    }
+    for field in DATA_FIELDS {
+        if !same(new.get(field).value(), old.get(field).value()) {
+            out.push(new.get(field).forbidden("field is immutable when `immutable` is set"));
+        }
+    }
+}
+
+fn check_keys(data: &Field<'_, '_>, out: &mut Vec<Cause>) {
+    for (key, _) in data.entries() {
+        let spelled = key.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
+        if key.is_empty() || key.len() > KEY_BYTES_MAX || !spelled || matches!(key, "." | "..") {
+            out.push(data.invalid_value(
+                &format!("{key:?}"),
+                "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+            ));
+        }
+    }
+}
+
+fn check_size(root: &Field<'_, '_>, parts: &[&Field<'_, '_>], out: &mut Vec<Cause>) {
+    let bytes: usize =
+        parts.iter().flat_map(|part| part.entries().map(|(_, v)| v.text().len()).collect::<Vec<_>>()).sum();
+    if bytes > DATA_BYTES_MAX {
+        out.push(Cause { field: "data".to_owned(), ..root.too_long(DATA_BYTES_MAX) });
     }
 }

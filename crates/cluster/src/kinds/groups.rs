@@ -99,12 +99,7 @@ pub(super) fn validate_pod_group_status(_: &Field<'_, '_>, root: &Field<'_, '_>,
 /// number that a gang needs: of pods, or of groups.
 pub(super) fn check_group(spec: &Field<'_, '_>, count: &'static str, out: &mut Vec<Cause>) {
     check_policy(&spec.get("schedulingPolicy"), count, out);
-    let constraints = spec.get("schedulingConstraints");
-    let topology = constraints.get("topology");
-    topology.check_len(TOPOLOGY_MAX, out);
-    for constraint in topology.items() {
-        constraint.get("key").check_required_text(qualified_name, out);
-    }
+    check_constraints(&spec.get("schedulingConstraints"), out);
     check_claims(&spec.get("resourceClaims"), out);
     let mode = spec.get("disruptionMode");
     if mode.is_set() {
@@ -154,7 +149,17 @@ fn check_policy(policy: &Field<'_, '_>, count: &'static str, out: &mut Vec<Cause
     }
 }
 
-fn check_claims(claims: &Field<'_, '_>, out: &mut Vec<Cause>) {
+/// What is wrong with where a group wants to be.
+pub(super) fn check_constraints(constraints: &Field<'_, '_>, out: &mut Vec<Cause>) {
+    let topology = constraints.get("topology");
+    topology.check_len(TOPOLOGY_MAX, out);
+    for constraint in topology.items() {
+        constraint.get("key").check_required_text(qualified_name, out);
+    }
+}
+
+/// What is wrong with the claims of a group.
+pub(super) fn check_claims(claims: &Field<'_, '_>, out: &mut Vec<Cause>) {
     claims.check_len(CLAIMS_MAX, out);
     claims.check_unique_entries("name", out);
     for claim in claims.items() {

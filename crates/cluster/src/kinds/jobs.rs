@@ -1,4 +1,4 @@
-//! Job and CronJob.
+//! Defaults of Job and CronJob, and what a new job gets.
 
 use super::defaults::{child, each, existing, first_status, set};
 use super::pod_defaults;
@@ -48,5 +48,36 @@ pub(super) fn cron_job_defaults(object: &mut Map<String, Value>) {
     set(spec, "failedJobsHistoryLimit", json!(1));
     if let Some(job) = existing(spec, "jobTemplate").and_then(|template| existing(template, "spec")) {
         pod_defaults::template(job);
+    }
+}
+
+/// Labels that tie pods to their job: the first two are how newer, the others how older clients find them.
+pub(super) const UID_LABELS: [&str; 2] = ["batch.kubernetes.io/controller-uid", "controller-uid"];
+const NAME_LABELS: [&str; 2] = ["batch.kubernetes.io/job-name", "job-name"];
+
+/// Gives a new job the selector and labels that are its own: two jobs must never count each other's pods.
+pub(super) fn prepare_new(object: &mut Map<String, Value>) {
+    let metadata = object.get("metadata");
+    let text = |field: &str| {
+        metadata.and_then(|m| m.get(field)).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let (uid, name) = (text("uid"), text("name"));
+    let Some(spec) = existing(object, "spec") else { return };
+    if spec.get("manualSelector").and_then(Value::as_bool) == Some(true) {
+        return;
+    }
+    let labels = child(spec, "template").and_then(|t| child(t, "metadata")).and_then(|m| child(m, "labels"));
+    if let Some(labels) = labels {
+        for (keys, value) in [(UID_LABELS, &uid), (NAME_LABELS, &name)] {
+            for key in keys {
+                set(labels, key, json!(value));
+            }
+        }
+    }
+    let [uid_label, _] = UID_LABELS;
+    if let Some(selector) = child(spec, "selector")
+        && let Some(wanted) = child(selector, "matchLabels")
+    {
+        set(wanted, uid_label, json!(uid));
     }
 }

@@ -69,7 +69,8 @@ pub(super) fn check_labels(labels: &Field<'_, '_>, out: &mut Vec<Cause>) {
     }
 }
 
-fn check_annotations(annotations: &Field<'_, '_>, out: &mut Vec<Cause>) {
+/// Reports keys of annotations that are not allowed, and too many of them.
+pub(super) fn check_annotations(annotations: &Field<'_, '_>, out: &mut Vec<Cause>) {
     let mut bytes = 0;
     for (key, value) in annotations.entries() {
         if let Err(why) = annotation_key(key) {

@@ -4,6 +4,8 @@
 //! Validation first compares the types of all values with the schema and stops there if any is wrong; the
 //! rules of the kinds may therefore read a value of the wrong type as absent.
 
+mod amounts;
+mod budgets;
 mod claims;
 mod conditions;
 mod config;
@@ -13,7 +15,9 @@ pub(crate) mod defaults;
 mod events;
 pub(crate) mod field;
 mod groups;
+mod job_rules;
 mod jobs;
+pub(crate) mod label_selector;
 mod metadata;
 pub(crate) mod names;
 mod others;
@@ -80,6 +84,14 @@ pub fn causes_in_version(resource: &Resource, version: &str, causes: Vec<Cause>)
         _ => field.to_owned(),
     };
     causes.into_iter().map(|cause| Cause { field: rename(&cause.field), ..cause }).collect()
+}
+
+/// Gives a new object what only its first moment decides: its name and identity are known, its defaults are not
+/// set yet.
+pub fn prepare_new(resource: &Resource, object: &mut Value) {
+    if let (None, Some(object)) = (resource.custom, object.as_object_mut()) {
+        (rules::of(resource).prepare_new)(object);
+    }
 }
 
 /// Fills in what Kubernetes would fill in on a write, and gives every amount its one spelling.

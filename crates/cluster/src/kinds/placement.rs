@@ -57,6 +57,12 @@ fn check_toleration(toleration: &Field<'_, '_>, out: &mut Vec<Cause>) {
             ));
         }
         "Exists" => {}
+        // Kubernetes has these behind a gate that is off by default; here they can be tried.
+        "Gt" | "Lt" => {
+            if value.text().parse::<i64>().is_err() {
+                out.push(value.invalid("must be a whole number when `operator` is 'Lt' or 'Gt'"));
+            }
+        }
         _ => out.push(operator.not_supported(&["Equal", "Exists"])),
     }
     if !effect.text().is_empty() {
@@ -151,7 +157,8 @@ fn check_pod_term(term: &Field<'_, '_>, out: &mut Vec<Cause>) {
     }
 }
 
-fn check_label_selector(selector: &Field<'_, '_>, out: &mut Vec<Cause>) {
+/// What is wrong with a label selector; absence is fine.
+pub(super) fn check_label_selector(selector: &Field<'_, '_>, out: &mut Vec<Cause>) {
     check_labels(&selector.get("matchLabels"), out);
     for expression in selector.get("matchExpressions").items() {
         expression.get("key").check_required_text(qualified_name, out);

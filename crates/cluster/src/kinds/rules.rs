@@ -3,8 +3,8 @@
 
 use super::field::Field;
 use super::{
-    claims, config, defaults, events, groups, jobs, others, pod, pod_defaults, pod_update, replicas,
-    services, storage, workload,
+    budgets, claims, config, defaults, events, groups, job_rules, jobs, others, pod, pod_defaults,
+    pod_update, replicas, services, storage, workload,
 };
 use crate::custom;
 use crate::error::Cause;
@@ -19,6 +19,8 @@ type CheckChange = fn(&Field<'_, '_>, &Field<'_, '_>, &mut Vec<Cause>);
 pub(super) struct KindRules {
     group: &'static str,
     kind: &'static str,
+    /// Gives a new object what only its first moment decides; its name and identity are known.
+    pub(super) prepare_new: Change,
     /// Fills in what a write left out; done again on every write.
     pub(super) defaults: Change,
     /// What is wrong with an object, new or not.
@@ -34,6 +36,10 @@ pub(super) struct KindRules {
 }
 
 impl KindRules {
+    const fn prepared(self, prepare_new: Change) -> Self {
+        Self { prepare_new, ..self }
+    }
+
     const fn defaults(self, defaults: Change) -> Self {
         Self { defaults, ..self }
     }
@@ -63,6 +69,7 @@ const fn rules(group: &'static str, kind: &'static str) -> KindRules {
     KindRules {
         group,
         kind,
+        prepare_new: |_| {},
         defaults: |_| {},
         validate: |_, _| {},
         validate_new: |_, _| {},
@@ -89,23 +96,60 @@ static RULES: &[KindRules] = &[
         .update_valid(others::validate_node_update)
         .status_valid(others::validate_node_status),
     rules("", "Namespace").defaults(defaults::namespace),
-    rules("", "Secret").defaults(config::secret_defaults),
-    rules("", "Service").defaults(services::defaults),
-    rules("", "PersistentVolume").defaults(storage::volume_defaults),
-    rules("", "PersistentVolumeClaim").defaults(storage::claim_defaults),
-    rules("", "ReplicationController").defaults(replicas::controller_defaults),
+    rules("", "ConfigMap")
+        .valid(config::validate_config_map)
+        .update_valid(config::validate_config_map_update),
+    rules("", "Secret")
+        .defaults(config::secret_defaults)
+        .valid(config::validate_secret)
+        .update_valid(config::validate_secret_update),
+    rules("", "Service")
+        .defaults(services::defaults)
+        .valid(services::validate)
+        .update_valid(services::validate_update),
+    rules("", "PersistentVolume")
+        .defaults(storage::volume_defaults)
+        .valid(storage::validate_volume)
+        .update_valid(storage::validate_volume_update),
+    rules("", "PersistentVolumeClaim")
+        .defaults(storage::claim_defaults)
+        .valid(storage::validate_claim)
+        .update_valid(storage::validate_claim_update),
+    rules("", "ReplicationController")
+        .defaults(replicas::controller_defaults)
+        .valid(replicas::validate_controller),
     rules(custom::GROUP, custom::KIND)
         .defaults(custom::defaults)
         .valid(custom::validate)
         .new_valid(custom::validate_new)
         .update_valid(custom::validate_update),
-    rules("apps", "Deployment").defaults(replicas::deployment_defaults),
-    rules("apps", "ReplicaSet").defaults(replicas::replica_set_defaults),
-    rules("apps", "StatefulSet").defaults(replicas::stateful_set_defaults),
-    rules("apps", "DaemonSet").defaults(replicas::daemon_set_defaults),
-    rules("batch", "Job").defaults(jobs::job_defaults),
-    rules("batch", "CronJob").defaults(jobs::cron_job_defaults),
-    rules("policy", "PodDisruptionBudget").defaults(defaults::disruption_budget),
+    rules("apps", "Deployment")
+        .defaults(replicas::deployment_defaults)
+        .valid(replicas::validate_deployment)
+        .update_valid(replicas::validate_selector_update),
+    rules("apps", "ReplicaSet")
+        .defaults(replicas::replica_set_defaults)
+        .valid(replicas::validate_replica_set)
+        .update_valid(replicas::validate_selector_update),
+    rules("apps", "StatefulSet")
+        .defaults(replicas::stateful_set_defaults)
+        .valid(replicas::validate_stateful_set)
+        .update_valid(replicas::validate_stateful_set_update),
+    rules("apps", "DaemonSet")
+        .defaults(replicas::daemon_set_defaults)
+        .valid(replicas::validate_daemon_set)
+        .update_valid(replicas::validate_selector_update),
+    rules("batch", "Job")
+        .prepared(jobs::prepare_new)
+        .defaults(jobs::job_defaults)
+        .valid(job_rules::validate_job)
+        .new_valid(job_rules::validate_new_job)
+        .update_valid(job_rules::validate_job_update),
+    rules("batch", "CronJob").defaults(jobs::cron_job_defaults).valid(job_rules::validate_cron_job),
+    rules("policy", "PodDisruptionBudget")
+        .defaults(defaults::disruption_budget)
+        .valid(budgets::validate)
+        .status_valid(budgets::validate_status),
     rules("resource.k8s.io", "ResourceClaim").defaults(claims::claim_defaults),
     rules("resource.k8s.io", "ResourceClaimTemplate").defaults(claims::template_defaults),
     rules("scheduling.k8s.io", "PriorityClass")
@@ -128,7 +172,10 @@ static RULES: &[KindRules] = &[
         .valid(workload::validate)
         .update_valid(workload::validate_update)
         .update_valid_before_1_37(workload::check_templates_unchanged),
-    rules("storage.k8s.io", "StorageClass").defaults(storage::class_defaults),
+    rules("storage.k8s.io", "StorageClass")
+        .defaults(storage::class_defaults)
+        .valid(storage::validate_class)
+        .update_valid(storage::validate_class_update),
     rules("storage.k8s.io", "CSIDriver").defaults(storage::driver_defaults),
 ];
 

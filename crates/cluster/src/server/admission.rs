@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 /// Priority of those who name no class while no class is the default.
 const PRIORITY_DEFAULT: i64 = 0;
 
+const SCHEDULING: &str = "scheduling.k8s.io";
 const POLICY_DEFAULT: &str = "PreemptLowerPriority";
 
 /// Classes that every cluster has. Users can neither make nor unmake names that begin with `system-`.
@@ -29,9 +30,14 @@ impl ApiServer {
     /// its defaults are set.
     pub(super) fn admit_new(&self, resource: &Resource, object: &mut Value) -> Result<(), ApiError> {
         let takes_policy = match (resource.group, resource.kind) {
-            ("", "Pod") => true,
+            ("", "Pod") => {
+                self.admit_account(resource, object)?;
+                true
+            }
+            ("", "Service") => return self.admit_service(resource, object),
+            (SCHEDULING, "PriorityClass") => return self.admit_class(resource, object),
             // The preemption policy of a group is its own; it is not taken from the class yet.
-            ("scheduling.k8s.io", "PodGroup" | "CompositePodGroup") => false,
+            (SCHEDULING, "PodGroup" | "CompositePodGroup") => false,
             _ => return Ok(()),
         };
         let name = metadata::text(object, "name").to_owned();
@@ -87,6 +93,26 @@ impl ApiServer {
         }
     }
 
+    /// Only one class may be the default.
+    pub(super) fn admit_class(&self, resource: &Resource, class: &Value) -> Result<(), ApiError> {
+        let name = metadata::text(class, "name");
+        let Some(id) = ResourceId::of_kind(SCHEDULING, "PriorityClass").filter(|_| is_default(class)) else {
+            return Ok(());
+        };
+        let classes = self.store.list(id, Range::default()).objects;
+        let other = classes.iter().find(|other| is_default(&other.value()) && *other.key().name != *name);
+        match other {
+            None => Ok(()),
+            Some(other) => {
+                let why = format!(
+                    "PriorityClass {} is already marked as default. Only one default can exist",
+                    other.key().name
+                );
+                Err(ApiError::forbidden(resource, name, &why))
+            }
+        }
+    }
+
     /// The priority of a class; the default one for an empty name. `None` if there is no such class.
     fn priority_of(&self, class: &str) -> Option<Priority> {
         let id = ResourceId::of_kind("scheduling.k8s.io", "PriorityClass")?;
@@ -95,7 +121,7 @@ impl ApiServer {
         }
         // Nothing but good manners keeps two classes from both being the default; the lower one counts.
         let classes = self.store.list(id, Range::default()).objects;
-        let defaults = classes.iter().filter(|c| c.value().get("globalDefault") == Some(&json!(true)));
+        let defaults = classes.iter().filter(|c| is_default(&c.value()));
         let lowest = defaults.map(|c| Priority::of(&c.value())).min_by_key(|priority| priority.value);
         Some(lowest.unwrap_or_else(|| Priority {
             class: String::new(),
@@ -121,6 +147,10 @@ impl ApiServer {
             }
         }
     }
+}
+
+fn is_default(class: &Value) -> bool {
+    class.get("globalDefault") == Some(&Value::Bool(true))
 }
 
 impl Priority {

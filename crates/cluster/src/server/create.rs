@@ -50,7 +50,8 @@ impl ApiServer {
             }
             let name = metadata::text(&object, "name").to_owned();
             let guard = self.namespace_guard(target, &name)?;
-            // Some defaults depend on the name, which another round generates anew; all else is set already then.
+            let mut object = object.clone();
+            kinds::prepare_new(resource, &mut object);
             kinds::set_defaults(resource, &mut object);
             // What admission adds is the decision of the cluster, which manages no fields.
             let managed = match managed {
@@ -63,7 +64,7 @@ impl ApiServer {
                 return Err(invalid(target, &name, causes));
             }
             let key = Key::new(&target.namespace, &name);
-            let content = Content { value: object.clone(), managed };
+            let content = Content { value: object, managed };
             match self.insert(target, key, content, guard, options) {
                 Ok(created) => return Ok(created),
                 Err(CommitError::Exists) if generated => {}

@@ -6,30 +6,21 @@ use super::path::Target;
 use super::{ApiServer, metadata};
 use crate::custom::{self, Judged};
 use crate::registry::{CustomState, ResourceId};
-use crate::store::{Change, Commit, CommitError, Content, Object, Range, rfc3339_seconds};
+use crate::store::{Change, Commit, Content, Object, Range, rfc3339_seconds};
 use serde_json::Value;
 use std::sync::{Arc, PoisonError};
 
 /// Objects of a kind that are deleted in one step.
 const SWEEP_MAX: usize = 1024;
 
-fn definitions() -> Option<ResourceId> {
+/// The resource of definitions.
+pub(super) fn definitions() -> Option<ResourceId> {
     ResourceId::of_kind(custom::GROUP, custom::KIND)
 }
 
 impl ApiServer {
-    /// Does a write, and what follows from it if it is one of a definition.
-    pub(super) fn commit(&self, commit: Commit) -> Result<Arc<Object>, CommitError> {
-        let is_definition = definitions() == Some(commit.id);
-        let object = self.store.commit(commit)?;
-        if is_definition {
-            self.serve_definitions();
-        }
-        Ok(object)
-    }
-
     /// Serves what the definitions say, and tells them so in their status.
-    fn serve_definitions(&self) {
+    pub(super) fn serve_definitions(&self) {
         // One at a time: of two writers, the later one must also be the later one to decide what is served.
         let _order = self.serving_definitions.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(id) = definitions() else { return };

@@ -7,14 +7,17 @@
 //! time.
 
 mod accept;
+mod addresses;
 mod admission;
 mod apply;
 mod body;
 mod collector;
+mod commit;
 mod create;
 mod definitions;
 mod delete;
 mod endpoints;
+mod eviction;
 mod expiry;
 mod janitor;
 mod list;
@@ -29,6 +32,7 @@ mod reply;
 mod resources;
 mod rules;
 mod scale;
+mod service_accounts;
 mod update;
 mod watch;
 
@@ -62,6 +66,8 @@ pub struct Options {
     pub environment: Arc<dyn Environment>,
     /// The Kubernetes that is served.
     pub release: Release,
+    /// Whether namespaces have a service account, and pods run as one.
+    pub service_accounts: bool,
 }
 
 impl Default for Options {
@@ -71,6 +77,7 @@ impl Default for Options {
             bookmark_interval: Duration::from_secs(60),
             environment: Arc::new(SystemEnvironment),
             release: Release::default(),
+            service_accounts: true,
         }
     }
 }
@@ -93,6 +100,13 @@ struct WriteOptions<'a> {
     validation: FieldValidation,
     /// Who writes, as managed fields name it.
     manager: &'a str,
+}
+
+impl WriteOptions<'static> {
+    /// Of a write that the cluster does on its own.
+    fn of_the_cluster() -> Self {
+        Self { dry_run: false, validation: FieldValidation::Ignore, manager: managers::SYSTEM }
+    }
 }
 
 /// The API server.
@@ -134,8 +148,7 @@ impl ApiServer {
 
     fn create_namespaces(&self) {
         let Some(id) = rules::namespaces() else { return };
-        let options =
-            WriteOptions { dry_run: false, validation: FieldValidation::Ignore, manager: managers::SYSTEM };
+        let options = WriteOptions::of_the_cluster();
         for name in rules::BOOTSTRAP_NAMESPACES {
             let target =
                 Target { id, version: id.resource().hub, namespace: String::new(), name: None, sub: None };

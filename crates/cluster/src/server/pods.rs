@@ -1,12 +1,11 @@
-//! What only pods have: binding and eviction.
+//! Bindings of pods to nodes.
 
-use super::delete::{DeleteOptions, Deleted};
 use super::path::Target;
 use super::update::{MODIFIED, check_preconditions};
 use super::{ApiServer, WriteOptions, metadata};
 use crate::error::ApiError;
 use crate::registry::Resource;
-use crate::store::{Change, Commit, CommitError, Content, Object, rfc3339_seconds};
+use crate::store::{CommitError, Content, Object, rfc3339_seconds};
 use serde_json::{Map, Value, json};
 
 /// How often a binding is computed anew because the pod was written meanwhile.
@@ -45,49 +44,6 @@ impl ApiServer {
             // Nobody manages what a binding sets: it is the decision of the cluster, not of whoever announces it.
             let content = Content { value: bound, managed: stored.managed().clone() };
             match self.replace(&stored, content, options) {
-                Ok(_) => return Ok(()),
-                Err(CommitError::Missing) => return Err(ApiError::not_found(resource, &key.name)),
-                Err(_) => {}
-            }
-        }
-        Err(ApiError::conflict(resource, &key.name, MODIFIED))
-    }
-
-    /// Deletes a pod on behalf of an eviction. There are no disruption budgets yet, so all evictions are
-    /// granted.
-    pub(super) fn evict(&self, target: &Target, eviction: &Value, dry_run: bool) -> Result<(), ApiError> {
-        let name = metadata::text(eviction, "name");
-        let expected = target.name.as_deref().unwrap_or_default();
-        if !name.is_empty() && name != expected {
-            return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));
-        }
-        let mut options = DeleteOptions::from_body(eviction.get("deleteOptions").unwrap_or(&Value::Null))?;
-        options.dry_run |= dry_run;
-        if !options.dry_run {
-            self.announce_eviction(target)?;
-        }
-        let (Deleted::Gone(_) | Deleted::Pending(_)) = self.delete(target, &options)?;
-        Ok(())
-    }
-
-    /// Says on the pod why it goes, so that whoever counts failures of its owner can leave this one out.
-    fn announce_eviction(&self, target: &Target) -> Result<(), ApiError> {
-        let (resource, key) = (target.id.resource(), target.key()?);
-        for _ in 0..ATTEMPTS_MAX {
-            let stored = self.store.get(target.id, &key);
-            let stored = stored.ok_or_else(|| ApiError::not_found(resource, &key.name))?;
-            let mut pod = Value::clone(&stored.value());
-            set_condition(
-                &mut pod,
-                json!({
-                    "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
-                    "message": "Eviction API: evicting", "lastProbeTime": null,
-                    "lastTransitionTime": rfc3339_seconds(self.store.environment().now()),
-                }),
-            );
-            let content = Content { value: pod, managed: stored.managed().clone() };
-            let change = Change::Replace { expected: stored.revision(), content };
-            match self.store.commit(Commit { id: target.id, key: key.clone(), change, guard: None }) {
                 Ok(_) => return Ok(()),
                 Err(CommitError::Missing) => return Err(ApiError::not_found(resource, &key.name)),
                 Err(_) => {}
@@ -168,7 +124,7 @@ fn bound(stored: &Object, node: &str, binding: &Value, now: &str) -> Value {
 }
 
 /// Replaces the condition of the same type, or adds this one.
-fn set_condition(pod: &mut Value, condition: Value) {
+pub(super) fn set_condition(pod: &mut Value, condition: Value) {
     let Some(status) = pod.as_object_mut().map(|map| map.entry("status").or_insert_with(|| json!({}))) else {
         return;
     };

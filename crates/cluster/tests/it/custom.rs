@@ -58,7 +58,8 @@ fn crd() -> Value {
     })
 }
 
-fn widget(name: &str, size: Value) -> Value {
+fn widget(name: &str, size: impl Into<Value>) -> Value {
+    let size: Value = size.into();
     json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": name}, "spec": {"size": size}})
 }
 
@@ -100,7 +101,7 @@ async fn a_definition_is_served_as_soon_as_it_is_made() {
 #[tokio::test]
 async fn objects_are_defaulted_pruned_and_validated() {
     let cluster = with_widgets().await;
-    let mut sloppy = widget("a", json!(2));
+    let mut sloppy = widget("a", 2);
     sloppy["spec"]["typo"] = json!(1);
     sloppy["status"] = json!({"ready": 7});
     let created = cluster.post(WIDGETS, sloppy.clone()).await.expect(201);
@@ -139,7 +140,7 @@ async fn objects_are_defaulted_pruned_and_validated() {
 #[tokio::test]
 async fn every_version_shows_the_same_objects() {
     let cluster = with_widgets().await;
-    cluster.post(WIDGETS, widget("a", json!(2))).await.expect(201);
+    cluster.post(WIDGETS, widget("a", 2)).await.expect(201);
     let beta = "/apis/example.com/v1beta1/namespaces/default/widgets";
     let read = cluster.get(&format!("{beta}/a")).await.expect(200);
     assert_eq!(read["apiVersion"], "example.com/v1beta1");
@@ -155,7 +156,7 @@ async fn every_version_shows_the_same_objects() {
 #[tokio::test]
 async fn tables_and_scales_follow_the_definition() {
     let cluster = with_widgets().await;
-    cluster.post(WIDGETS, widget("a", json!(2))).await.expect(201);
+    cluster.post(WIDGETS, widget("a", 2)).await.expect(201);
     let table = cluster.get_as(WIDGETS, "application/json;as=Table;v=v1;g=meta.k8s.io").await.expect(200);
     let columns: Vec<&str> =
         table["columnDefinitions"].as_array().unwrap().iter().map(|c| c["name"].as_str().unwrap()).collect();
@@ -187,7 +188,7 @@ async fn lists_of_custom_objects_are_applied_entry_by_entry() {
 #[tokio::test]
 async fn a_changed_definition_takes_effect_and_old_objects_stay() {
     let cluster = with_widgets().await;
-    cluster.post(WIDGETS, widget("a", json!(2))).await.expect(201);
+    cluster.post(WIDGETS, widget("a", 2)).await.expect(201);
     let path = format!("{CRDS}/widgets.example.com");
     let color = json!([{
         "op": "add", "path": "/spec/versions/1/schema/openAPIV3Schema/properties/spec/properties/color",
@@ -209,14 +210,14 @@ async fn a_changed_definition_takes_effect_and_old_objects_stay() {
 async fn objects_go_before_their_definition() {
     let cluster = with_widgets().await;
     let mut janitor = Janitor::default();
-    let mut held = widget("held", json!(1));
+    let mut held = widget("held", 1);
     held["metadata"]["finalizers"] = json!(["example.com/hold"]);
     cluster.post(WIDGETS, held).await.expect(201);
-    cluster.post(WIDGETS, widget("free", json!(1))).await.expect(201);
+    cluster.post(WIDGETS, widget("free", 1)).await.expect(201);
     let path = format!("{CRDS}/widgets.example.com");
     let going = cluster.delete(&path, Value::Null).await.expect(200);
     assert!(going["metadata"]["deletionTimestamp"].is_string());
-    cluster.post(WIDGETS, widget("late", json!(1))).await.refusal(405, "MethodNotAllowed");
+    cluster.post(WIDGETS, widget("late", 1)).await.refusal(405, "MethodNotAllowed");
     cluster.tidy(&mut janitor);
     assert_eq!(names(&cluster.get(WIDGETS).await.expect(200)), ["held"]);
     cluster.get(&path).await.expect(200);

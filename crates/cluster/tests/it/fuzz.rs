@@ -95,7 +95,7 @@ fn damaged() -> impl Strategy<Value = Value> {
 fn collect(value: &Value, at: String, out: &mut Vec<String>) {
     match value {
         Value::Object(map) => {
-            map.iter().for_each(|(k, v)| collect(v, format!("{at}/{}", k.replace('/', "~1")), out))
+            map.iter().for_each(|(k, v)| collect(v, format!("{at}/{}", k.replace('/', "~1")), out));
         }
         Value::Array(list) => list.iter().enumerate().for_each(|(i, v)| collect(v, format!("{at}/{i}"), out)),
         _ => {}

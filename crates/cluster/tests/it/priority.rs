@@ -56,8 +56,11 @@ async fn nobody_may_contradict_the_class() {
 async fn the_lowest_default_class_is_the_default() {
     let cluster = Cluster::new();
     class(&cluster, "a", 50, json!({"globalDefault": true})).await;
-    class(&cluster, "b", 20, json!({"globalDefault": true})).await;
+    class(&cluster, "b", 20, json!({})).await;
     class(&cluster, "c", 10, json!({})).await;
+    // A second one cannot be made, but a class can become one.
+    let path = "/apis/scheduling.k8s.io/v1/priorityclasses/b";
+    cluster.patch(path, "merge", json!({"globalDefault": true})).await.expect(200);
     let created = cluster.create_pod(pod("p")).await;
     assert_eq!(created["spec"]["priority"], 20);
     assert_eq!(created["spec"]["priorityClassName"], "b");

@@ -87,7 +87,7 @@ async fn bookmarks_come_to_those_who_allow_them() {
     let mut without = cluster.watch(&watch).await;
     let mut events = cluster.watch(&format!("{watch}&allowWatchBookmarks=true")).await;
     // Something that this watch does not show moves the bookmark on.
-    cluster.post("/api/v1/namespaces", json!({"metadata": {"name": "x"}})).await.expect(201);
+    cluster.post("/api/v1/nodes", json!({"metadata": {"name": "x"}})).await.expect(201);
     for _ in 0..50 {
         let event = events.next().await.unwrap();
         assert_eq!(event["type"], "BOOKMARK");

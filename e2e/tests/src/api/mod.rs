@@ -105,6 +105,8 @@ impl Comparison {
             port: Port::Exactly(0),
             release: release.embedded(),
             simulate_nodes: false,
+            // The control plane that it is compared with runs without them too.
+            service_accounts: false,
             ..ClusterOptions::default()
         };
         let cluster = Cluster::start(options).await?;

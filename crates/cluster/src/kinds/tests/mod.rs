@@ -1,9 +1,11 @@
 //! Claims about whole kinds, through the functions that the server calls.
 
+mod controllers;
 mod conversion;
 mod groups;
 mod pods;
 mod small_kinds;
+mod stored;
 
 use super::*;
 use crate::registry::RESOURCES;
