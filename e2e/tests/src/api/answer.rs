@@ -210,9 +210,11 @@ pub(super) fn cut_to_common(real: &mut Value, embedded: &mut Value) {
 
 /// What an entry of a discovery document is called, at whichever level it is.
 fn discovery_key(item: &Value) -> Option<String> {
-    let name = item.pointer("/metadata/name");
-    let name =
-        name.or_else(|| ["resource", "subresource", "version", "name"].iter().find_map(|key| item.get(key)));
+    if let Some(metadata) = item.get("metadata") {
+        // The core group has no name.
+        return Some(metadata.get("name").and_then(Value::as_str).unwrap_or_default().to_owned());
+    }
+    let name = ["resource", "subresource", "name", "version"].iter().find_map(|key| item.get(key));
     name?.as_str().map(str::to_owned)
 }
 
