@@ -45,7 +45,7 @@ const WORKLOAD_KINDS: [&str; 3] = ["Workload", "PodGroup", "CompositePodGroup"];
 pub(super) fn has_generation(resource: &Resource) -> bool {
     match resource.group {
         "" | "coordination.k8s.io" | "events.k8s.io" => {
-            !["Namespace", "Node", "Event", "Lease"].contains(&resource.kind)
+            !["Namespace", "Node", "Event", "Lease", "ConfigMap"].contains(&resource.kind)
         }
         "scheduling.k8s.io" => !WORKLOAD_KINDS.contains(&resource.kind),
         _ => true,
