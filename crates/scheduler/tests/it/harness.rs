@@ -63,11 +63,16 @@ impl World {
     pub(crate) async fn start_with(version: &'static str) -> Self {
         let mut world = Self::empty().await;
         world.version = version;
-        let (client, capabilities) = (world.client.clone(), Capabilities::of_versions(&[version]));
-        let (stop, stopped) = oneshot::channel();
-        let task = tutti_scheduler::run_with(client, Config::default(), capabilities, ended(stopped));
-        world.scheduler = Some((stop, tokio::spawn(task)));
+        world.start_scheduler_with(Capabilities::of_versions(&[version]));
         world
+    }
+
+    /// A scheduler that believes that the cluster serves just this.
+    pub(crate) fn start_scheduler_with(&mut self, capabilities: Capabilities) {
+        let (stop, stopped) = oneshot::channel();
+        let client = self.client.clone();
+        let task = tutti_scheduler::run_with(client, Config::default(), capabilities, ended(stopped));
+        self.scheduler = Some((stop, tokio::spawn(task)));
     }
 
     pub(crate) fn start_scheduler(&mut self, client: Client) {

@@ -2,6 +2,7 @@
 
 mod harness;
 mod malformed;
+mod own_groups;
 mod sim;
 mod soak;
 mod stories;

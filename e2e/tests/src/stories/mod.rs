@@ -5,6 +5,7 @@ mod embedded;
 mod faults;
 mod gangs;
 mod kubectl;
+mod minimum;
 mod nodes;
 mod scheduler;
 
@@ -36,6 +37,8 @@ pub(crate) fn all() -> Vec<Story> {
         false gangs::late_members_join_and_a_late_group_is_waited_for,
         false gangs::a_deleted_gang_makes_room_and_its_group_waits_for_its_pods,
         false gangs::plain_pods_are_placed_and_restarted_schedulers_go_on,
+        false minimum::a_minimum_that_is_lowered_lets_a_waiting_gang_start,
+        false minimum::a_minimum_that_is_raised_holds_for_members_that_wait,
         false kubectl::people_see_with_kubectl_what_happens,
         false nodes::tutti_nodes_creates_nodes_and_adopts_others,
         false deploy::a_scheduler_with_exactly_the_rights_of_deploy_works,
