@@ -1,8 +1,9 @@
 //! How many wait, and for what.
 
-use crate::decision::UnitKey;
+use crate::decision::{Seat, UnitKey};
 use crate::engine::Engine;
-use tutti_model::{ObjectKey, ResourceList};
+use crate::pods::Sits;
+use tutti_model::{ObjectKey, ResourceList, Time};
 
 /// Units and the pods in them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,7 +31,69 @@ pub struct Census {
     pub gated: u64,
 }
 
+/// Where somebody waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// In the queue, to be decided.
+    Ready,
+    /// In the queue, after a pause.
+    Paused(Time),
+    /// Asleep, until something happens that could help.
+    Asleep,
+}
+
+impl Place {
+    /// In one word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Paused(_) => "paused",
+            Self::Asleep => "asleep",
+        }
+    }
+
+    /// When a pause ends.
+    pub fn until(self) -> Option<Time> {
+        match self {
+            Self::Paused(until) => Some(until),
+            Self::Ready | Self::Asleep => None,
+        }
+    }
+}
+
 impl Engine {
+    /// Everybody who waits, and where; those who are next first.
+    pub fn waiters(&self) -> Vec<(UnitKey, Place)> {
+        let mut asleep: Vec<(UnitKey, Place)> =
+            self.sleepers.units().map(|unit| (unit.clone(), Place::Asleep)).collect();
+        asleep.sort_unstable();
+        self.queue.in_order().chain(asleep).collect()
+    }
+
+    /// Seats that were decided and that the API server has not confirmed, by pod.
+    pub fn assumed(&self) -> Vec<Seat> {
+        let mut seats: Vec<Seat> = self
+            .pods
+            .iter()
+            .filter_map(|(key, row)| match row.sits {
+                Sits::Assumed(node) => {
+                    let (uid, node) = (row.uid.clone(), self.nodes.name(node).clone());
+                    Some(Seat { pod: key.clone(), uid, node })
+                }
+                Sits::Nowhere | Sits::Bound(_) => None,
+            })
+            .collect();
+        seats.sort_unstable_by(|a, b| a.pod.cmp(&b.pod));
+        seats
+    }
+
+    /// Units that are not to be tried, in order.
+    pub fn suspended(&self) -> Vec<UnitKey> {
+        let mut units: Vec<UnitKey> = self.suspended.iter().cloned().collect();
+        units.sort_unstable();
+        units
+    }
+
     /// Counts who waits. Goes through all pods.
     pub fn census(&self) -> Census {
         let mut census = Census::default();

@@ -33,7 +33,7 @@ pub mod validator;
 mod volumes;
 mod wake;
 
-pub use census::{Census, Waiters};
+pub use census::{Census, Place, Waiters};
 pub use decision::{Decision, Placement, Seat, UnitKey, Waiting};
 pub use engine::{Config, Engine};
 pub use event::{Event, HeldSeat, Hold, HoldReason};

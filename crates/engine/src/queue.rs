@@ -69,6 +69,14 @@ impl Queue {
         self.places.get(unit).map(|place| matches!(place, Place::Paused(..)))
     }
 
+    /// Everybody who waits for a turn, those who are next first.
+    pub(crate) fn in_order(&self) -> impl Iterator<Item = (UnitKey, crate::census::Place)> {
+        let ready = self.ready.iter().map(|(_, unit)| (unit.clone(), crate::census::Place::Ready));
+        let paused =
+            self.paused.iter().map(|(until, unit)| (unit.clone(), crate::census::Place::Paused(*until)));
+        ready.chain(paused)
+    }
+
     /// Everybody who waits for a turn, in no meaningful order.
     pub(crate) fn units(&self) -> impl Iterator<Item = &UnitKey> {
         self.places.keys()

@@ -74,3 +74,44 @@ impl GroupMarks {
 pub fn mark_time(time: Time) -> Text {
     crate::request::timestamp(time).to_string().into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PodGroupView;
+    use serde_json::{Value, json};
+
+    fn marks(annotations: &Value) -> (GroupMarks, Vec<String>) {
+        let view: PodGroupView = serde_json::from_value(json!({
+            "metadata": {"name": "g", "namespace": "a", "uid": "u", "annotations": annotations},
+            "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
+        }))
+        .unwrap();
+        let reading = view.read("PodGroupScheduled");
+        (reading.marks, reading.errors.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let at = Time(1_767_225_600_000);
+        let (read, errors) = marks(&json!({
+            FULLY_BOUND: mark_time(Time(0)).as_ref(), UNWIND_AT: mark_time(at).as_ref(), WHEN_BROKEN: "Unwind",
+            "somebody.else/s": {"not": "even text"},
+        }));
+        let when_broken = Some(WhenBroken::Unwind);
+        assert_eq!(read, GroupMarks { fully_bound: true, unwind_at: Some(at), when_broken });
+        assert_eq!(errors, Vec::<String>::new());
+        assert_eq!(marks(&Value::Null).0, GroupMarks::default());
+    }
+
+    #[test]
+    fn a_wrong_wish_is_reported_and_a_wrong_time_is_none() {
+        let (read, errors) = marks(&json!({WHEN_BROKEN: "Burn", UNWIND_AT: "soon"}));
+        assert_eq!(read, GroupMarks::default());
+        let wrong =
+            "pod group a/g: metadata.annotations[tutti.dev/when-broken]: want Keep or Unwind, found \"Burn\"";
+        assert_eq!(errors, [wrong]);
+        let (_, errors) = marks(&json!({UNWIND_AT: 5}));
+        assert!(errors[0].contains("metadata.annotations[tutti.dev/unwind-at]: want text"), "{errors:?}");
+    }
+}

@@ -316,6 +316,25 @@ mod tests {
     }
 
     #[test]
+    fn a_pod_is_made_again_if_it_has_a_controller_other_than_its_node() {
+        for (owners, controlled) in [
+            (json!([{"kind": "Job", "controller": true}]), true),
+            (json!([{"kind": "Job"}, {"kind": "ReplicaSet", "controller": true}]), true),
+            (json!([{"kind": "Job", "controller": false}]), false),
+            (json!([{"kind": "Node", "controller": true}]), false),
+            (json!([5, {"kind": 7}]), false),
+            (json!("what"), false),
+            (Value::Null, false),
+        ] {
+            let reading = view(json!({
+                "metadata": {"name": "x", "namespace": "a", "uid": "u", "ownerReferences": owners},
+            }))
+            .read();
+            assert_eq!(reading.controlled, controlled, "{owners}");
+        }
+    }
+
+    #[test]
     fn a_pod_is_read_with_all_that_scheduling_needs() {
         let reading = pod(
             json!({

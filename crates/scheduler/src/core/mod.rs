@@ -11,6 +11,7 @@
 //! * `gangs`: what becomes of gangs below their minimum, and `evictions`: members of those that are taken back;
 //! * `answers`: what requests answer;
 //! * `report`: conditions and events;
+//! * `counters` and `dump`: how things stand, in numbers and in full;
 //! * `lane`: writes of less worth than bindings, coalesced and paced; `window`: how many of all this at once.
 
 mod answers;
@@ -18,6 +19,7 @@ mod belief;
 mod binds;
 mod confirm;
 pub mod counters;
+pub mod dump;
 mod evictions;
 mod facts;
 pub mod gangs;

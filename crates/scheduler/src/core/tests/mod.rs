@@ -2,6 +2,7 @@
 
 mod gangs;
 mod leading;
+mod replay;
 mod reporting;
 mod sim;
 mod story;

@@ -311,6 +311,14 @@ impl Sim {
         self.notify(kind, Input::ListDone(kind));
     }
 
+    /// Everything that is in the cluster, as a list would tell it.
+    pub(super) fn objects(&mut self) -> Vec<Input> {
+        let untold = std::mem::take(&mut self.watches);
+        self.list_everything();
+        let listed = std::mem::replace(&mut self.watches, untold);
+        listed.into_values().flatten().collect()
+    }
+
     // --- time --------------------------------------------------------------------------------------------
 
     /// Tells the core what the watches have, once, and takes its requests without answering them.
