@@ -56,7 +56,7 @@ impl<V: Versions> Apply<'_, V> {
                 operation: Operation::Update,
                 ..self.writer.clone()
             };
-            first = created(of, self.empty, live, writer, &|all| all, self.now);
+            first = created(of, self.empty, live, writer, self.scope, self.now);
             &first
         } else {
             managed

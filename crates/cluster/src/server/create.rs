@@ -43,6 +43,7 @@ impl ApiServer {
         self.prepare_new(target, &mut object)?;
         let prefix = metadata::text(&object, "generateName").to_owned();
         let generated = metadata::text(&object, "name").is_empty() && !prefix.is_empty();
+        let left_to_cluster = managers::left_to_cluster(resource, &object);
         for _ in 0..ATTEMPTS_MAX {
             if generated {
                 let name = self.generated_name(&prefix);
@@ -56,7 +57,10 @@ impl ApiServer {
             // What admission adds is the decision of the cluster, which manages no fields.
             let managed = match managed {
                 Some(managed) => managed.clone(),
-                None => managers::created(target, &object, options, self.store.environment().now()),
+                None => {
+                    let now = self.store.environment().now();
+                    managers::created(target, &object, &left_to_cluster, options, now)
+                }
             };
             self.admit_new(resource, &mut object)?;
             let causes = kinds::validate_create(resource, &object);

@@ -7,6 +7,7 @@
 use super::collector::{Collector, delete};
 use super::expiry::Expiry;
 use super::propagation::Propagation;
+use super::remains::Remains;
 use super::{ApiServer, metadata, rules};
 use crate::registry::ResourceId;
 use crate::store::{Change, Commit, Content, Event, EventKind, Guard, Key, Object, Range};
@@ -146,16 +147,27 @@ impl Janitor {
             return false;
         };
         let (mut empty, mut more) = (true, false);
+        let mut remains = Remains::default();
+        let before = server.store.revision();
         for id in server.catalog.ids().filter(|id| id.resource().namespaced) {
             let range = Range { namespace: Some(&key.name), ..Range::default() };
             let page = server.store.list(id, range);
             empty &= page.objects.is_empty();
-            let going = |object: &&Arc<Object>| !metadata::is_terminating(&object.value());
-            let mut due = page.objects.iter().filter(going);
-            for object in due.by_ref().take(SWEEP_MAX) {
+            let (left, due): (Vec<_>, Vec<_>) =
+                page.objects.iter().partition(|object| metadata::is_terminating(&object.value()));
+            left.iter().for_each(|object| remains.note(object));
+            for object in due.iter().take(SWEEP_MAX) {
                 delete(server, object, Some(Propagation::Background));
             }
-            more |= due.next().is_some();
+            more |= due.len() > SWEEP_MAX;
+        }
+        // Whatever was done here is worth another look: some of it may have to wait.
+        more |= server.store.revision() != before;
+        if let Some(value) = remains.said_in(&namespace.value(), server.store.environment().now()) {
+            let content = Content { value, managed: namespace.managed().clone() };
+            let change = Change::Replace { expected: namespace.revision(), content };
+            // If it was written meanwhile, the event of that write brings us back here.
+            let _ = server.store.commit(Commit { id: namespaces, key: key.clone(), change, guard: None });
         }
         if empty && metadata::finalizers(&namespace.value()).next().is_none() {
             let managed = namespace.managed().clone();

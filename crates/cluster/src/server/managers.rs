@@ -81,8 +81,24 @@ pub(super) fn writer(target: &Target, manager: &str, operation: Operation) -> Wr
     }
 }
 
+/// Fields that the cluster sets if the creator of an object does not; nobody manages those. Asked before defaults
+/// are set.
+pub(super) fn left_to_cluster(resource: &Resource, object: &Value) -> FieldSet {
+    let tolerations = object.pointer("/spec/tolerations").is_some_and(|value| !value.is_null());
+    if resource.group.is_empty() && resource.kind == "Pod" && !tolerations {
+        return FieldSet::of_fields(&[&["spec", "tolerations"]]);
+    }
+    FieldSet::default()
+}
+
 /// Who manages the fields of a new object, which is in hub form and has its defaults.
-pub(super) fn created(target: &Target, object: &Value, options: WriteOptions<'_>, now: Timestamp) -> Managed {
+pub(super) fn created(
+    target: &Target,
+    object: &Value,
+    left_to_cluster: &FieldSet,
+    options: WriteOptions<'_>,
+    now: Timestamp,
+) -> Managed {
     let resource = target.id.resource();
     let writer = writer(target, options.manager, Operation::Update);
     let versions = KindVersions::of(resource);
@@ -94,12 +110,14 @@ pub(super) fn created(target: &Target, object: &Value, options: WriteOptions<'_>
         .then(|| versions.convert(object, &hub, &writer.api_version).unwrap_or_default());
     let object = converted.as_ref().unwrap_or(object);
     let empty = empty_object(resource);
-    let all = |set| set;
     let but_status = scope(target);
     // A status that is not taken from the creator is none of its business.
-    let scope: &dyn Fn(FieldSet) -> FieldSet =
-        if resource.status == StatusRule::KeptOnCreate { &all } else { &but_status };
-    ownership::created(of, &empty, object, writer, scope, now.as_second())
+    let keeps_status = resource.status == StatusRule::KeptOnCreate;
+    let scope = |set: FieldSet| {
+        let set = set.outside(left_to_cluster);
+        if keeps_status { set } else { but_status(set) }
+    };
+    ownership::created(of, &empty, object, writer, &scope, now.as_second())
 }
 
 /// Who manages what after a change of a stored object; both states are in hub form.

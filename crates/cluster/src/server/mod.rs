@@ -28,6 +28,7 @@ mod pods;
 mod propagation;
 mod protobuf;
 mod query;
+mod remains;
 mod reply;
 mod resources;
 mod rules;

@@ -44,9 +44,9 @@ const WORKLOAD_KINDS: [&str; 3] = ["Workload", "PodGroup", "CompositePodGroup"];
 /// Kinds with a generation. The others have none in Kubernetes either: a lease, for one, would count its renewals.
 pub(super) fn has_generation(resource: &Resource) -> bool {
     match resource.group {
-        "" | "coordination.k8s.io" | "events.k8s.io" => {
-            !["Namespace", "Node", "Event", "Lease", "ConfigMap"].contains(&resource.kind)
-        }
+        "" => ["Pod", "ReplicationController"].contains(&resource.kind),
+        "coordination.k8s.io" | "events.k8s.io" | "storage.k8s.io" => false,
+        "resource.k8s.io" => ["DeviceClass", "DeviceTaintRule", "ResourceSlice"].contains(&resource.kind),
         "scheduling.k8s.io" => !WORKLOAD_KINDS.contains(&resource.kind),
         _ => true,
     }

@@ -290,3 +290,39 @@ async fn events_go_an_hour_after_their_last_change() {
     pass_minutes(60);
     assert!(crate::harness::names(&cluster.get(events).await.expect(200)).is_empty());
 }
+
+#[tokio::test]
+async fn a_namespace_that_does_not_go_says_what_it_waits_for() {
+    let cluster = Cluster::new();
+    let mut janitor = Janitor::default();
+    cluster.post(NAMESPACES, json!({"metadata": {"name": "team"}})).await.expect(201);
+    let pods = format!("{NAMESPACES}/team/pods");
+    let held = pod_with("held", |p| p["metadata"]["finalizers"] = json!(["example.com/wait"]));
+    cluster.post(&pods, held).await.expect(201);
+    cluster.post(&pods, pod("loose")).await.expect(201);
+    let path = format!("{NAMESPACES}/team");
+    cluster.delete(&path, Value::Null).await.expect(200);
+    cluster.tidy(&mut janitor);
+    let waiting = cluster.get(&path).await.expect(200);
+    let condition = |kind: &str| {
+        let all = waiting["status"]["conditions"].as_array().unwrap();
+        all.iter().find(|c| c["type"] == kind).unwrap()["message"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(
+        condition("NamespaceContentRemaining"),
+        "Some resources are remaining: pods. has 1 resource instances"
+    );
+    assert_eq!(
+        condition("NamespaceFinalizersRemaining"),
+        "Some content in the namespace has finalizers remaining: example.com/wait in 1 resource instances"
+    );
+    let before = cluster.server.store().revision();
+    cluster.tidy(&mut janitor);
+    assert_eq!(cluster.server.store().revision(), before, "it is said once");
+    cluster
+        .patch(&format!("{pods}/held"), "merge", json!({"metadata": {"finalizers": null}}))
+        .await
+        .expect(200);
+    cluster.tidy(&mut janitor);
+    cluster.get(&path).await.refusal(404, "NotFound");
+}

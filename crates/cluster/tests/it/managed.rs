@@ -20,7 +20,9 @@ async fn a_creator_manages_what_it_sent_and_its_defaults_but_not_what_the_cluste
     assert_eq!(container["."], json!({}));
     assert!(container.get("f:image").is_some() && container.get("f:imagePullPolicy").is_some());
     assert!(fields["f:spec"].get("f:restartPolicy").is_some(), "a default");
-    assert_eq!(fields["f:spec"].get("f:priority"), None, "set by admission");
+    for admitted in ["f:priority", "f:tolerations"] {
+        assert_eq!(fields["f:spec"].get(admitted), None, "set by admission");
+    }
     assert_eq!(fields.get("f:status"), None);
 }
 
