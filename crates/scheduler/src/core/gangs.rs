@@ -388,9 +388,17 @@ impl Core {
 
     /// True if a binding of a member is under way, or about to be.
     fn is_under_way(&self, group: &ObjectKey) -> bool {
-        let is_member =
-            |pod: &ObjectKey| self.pods.get(pod).is_some_and(|known| known.group.as_ref() == Some(group));
-        self.confirms.contains(group) || self.launches.contains(group) || self.binds.pods().any(is_member)
+        self.confirms.contains(group)
+            || self.launches.contains(group)
+            || self.under_way_of(group).next().is_some()
+    }
+
+    /// Members whose binding is under way.
+    pub(super) fn under_way_of(&self, group: &ObjectKey) -> impl Iterator<Item = &ObjectKey> {
+        let is_member = move |pod: &&ObjectKey| {
+            self.pods.get(*pod).is_some_and(|known| known.group.as_ref() == Some(group))
+        };
+        self.binds.pods().filter(is_member)
     }
 
     /// Deletes what is bound of a gang, once it is written on the group that this is intended.

@@ -48,26 +48,33 @@ impl Core {
         }
     }
 
-    /// Begins to bind. A gang that is not complete starts as it was decided on or not at all; others go without those
-    /// that are gone.
+    /// Begins to bind. A gang starts with at least its minimum or not at all: members that were to go, and members
+    /// that were bound when it was decided, may be gone. Others go without those that are.
     fn start(&mut self, mut placement: Placement, now: Time) -> bool {
         let (wanted, gone): (Vec<Seat>, Vec<Seat>) =
             placement.seats.into_iter().partition(|seat| self.is_still_wanted(seat));
-        if gone.is_empty() {
-            placement.seats = wanted;
-            self.started(&placement, now);
-            return true;
-        }
         self.withdraw(&gone, now);
-        if let UnitKey::Group(group) = &placement.unit
-            && self.gangs.progress(group).is_none_or(|(counted, minimum)| counted < minimum)
-        {
+        if self.is_short(&placement.unit, wanted.len()) {
             self.withdraw(&wanted, now);
-        } else if !wanted.is_empty() {
+            return false;
+        }
+        if !wanted.is_empty() {
             placement.seats = wanted;
             self.started(&placement, now);
         }
-        false
+        gone.is_empty()
+    }
+
+    /// True if a unit would be below its minimum with so many more members, or nobody knows what that is.
+    fn is_short(&self, unit: &UnitKey, more: usize) -> bool {
+        let UnitKey::Group(group) = unit else {
+            return false;
+        };
+        let Some((counted, minimum)) = self.gangs.progress(group) else {
+            return !self.groups.contains_key(group);
+        };
+        let enough = (minimum as usize).saturating_sub(counted as usize + more);
+        enough > 0 && self.under_way_of(group).take(enough).count() < enough
     }
 
     /// Takes back what was decided.

@@ -307,3 +307,22 @@ fn a_member_that_vanishes_before_bindings_go_out_stops_the_start() {
     sim.run();
     assert_eq!(sim.bound(), 2);
 }
+
+#[test]
+fn a_bound_member_that_vanishes_stops_those_that_were_to_join_it() {
+    let mut sim = Sim::new();
+    sim.node("a", 2);
+    sim.gang("g", 2);
+    sim.gang_pods("g", 2, 1);
+    sim.run_for(1);
+    sim.delete_pod("g-0");
+    sim.pod("g-2", Some("g"), 1);
+    // It is decided that the new one joins the old one, which goes before that is done.
+    sim.step();
+    sim.delete_pod("g-1");
+    sim.run_for(5);
+    assert_eq!((sim.binds.len(), sim.bound()), (2, 0), "one of two starts nothing");
+    sim.pod("g-3", Some("g"), 1);
+    sim.run();
+    assert_eq!(sim.bound(), 2);
+}
