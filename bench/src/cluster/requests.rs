@@ -37,7 +37,9 @@ impl Requests {
         let mut body = response.into_body();
         let mut bytes = 0;
         while let Some(frame) = body.frame().await {
-            bytes += frame?.data_ref().map_or(0, |data| data.len());
+            if let Some(data) = frame?.data_ref() {
+                bytes += data.len();
+            }
         }
         Ok(bytes)
     }
