@@ -78,6 +78,7 @@ fn subresources(resource: &Resource, version: &str) -> Vec<SubresourceEntry> {
                 verbs: &["create"],
             },
             Subresource::Log => own("log", &["get"]),
+            Subresource::Resize => own("resize", &["get", "patch", "update"]),
             Subresource::Scale => SubresourceEntry {
                 name: "scale",
                 group: "autoscaling",

@@ -24,6 +24,7 @@ mod others;
 mod placement;
 mod pod;
 mod pod_defaults;
+pub(crate) mod pod_resize;
 mod pod_update;
 pub(crate) mod quantity;
 mod replicas;

@@ -209,7 +209,7 @@ fn first_status(object: &Map<String, Value>) -> Value {
 
 /// Guaranteed if every container limits cpu and memory to what it requests, BestEffort if none asks for
 /// anything, else Burstable.
-fn qos_class(spec: Option<&Value>) -> &'static str {
+pub(super) fn qos_class(spec: Option<&Value>) -> &'static str {
     let containers =
         ["containers", "initContainers"].iter().filter_map(|list| spec?.get(list)?.as_array()).flatten();
     let (mut guaranteed, mut asked) = (true, false);

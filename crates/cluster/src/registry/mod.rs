@@ -89,6 +89,8 @@ pub enum Subresource {
     Log,
     /// `GET`, `PUT` and `PATCH` of `deployments/NAME/scale`
     Scale,
+    /// `GET`, `PUT` and `PATCH` of `pods/NAME/resize`
+    Resize,
 }
 
 impl Resource {

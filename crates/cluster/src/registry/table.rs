@@ -28,6 +28,7 @@ pub static RESOURCES: &[Resource] = &[
         Subresource::Binding,
         Subresource::Eviction,
         Subresource::Log,
+        Subresource::Resize,
     ]),
     namespaced(CORE, "Event", "events", "event").short(&["ev"]).versions(&["v1", "events.k8s.io/v1"]),
     namespaced(CORE, "ConfigMap", "configmaps", "configmap").short(&["cm"]),

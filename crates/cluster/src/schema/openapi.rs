@@ -13,6 +13,9 @@ const PATCH_TYPES: [&str; 4] = [
     "application/merge-patch+json",
     "application/strategic-merge-patch+json",
 ];
+/// Custom kinds do not say how strategic merge patches would merge their lists.
+const CUSTOM_PATCH_TYPES: [&str; 3] =
+    ["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"];
 const JSON: &str = "application/json";
 const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
 
@@ -106,7 +109,12 @@ impl Operation<'_> {
             "responses": {"200": {"description": "OK", "content": {JSON: {"schema": reference(&self.answer)}}}},
         });
         if let Some(body) = &self.body {
-            let types: &[&str] = if self.action == "patch" { &PATCH_TYPES } else { &[JSON] };
+            let types: &[&str] = match self.action {
+                // kubectl sends strategic merge patches to whoever says that they are understood.
+                "patch" if self.resource.custom.is_some() => &CUSTOM_PATCH_TYPES,
+                "patch" => &PATCH_TYPES,
+                _ => &[JSON],
+            };
             let content: Map<String, Value> =
                 types.iter().map(|t| ((*t).to_owned(), json!({"schema": reference(body)}))).collect();
             operation["requestBody"] = json!({"content": content, "required": self.action != "delete"});
@@ -220,6 +228,7 @@ fn subresource_operations(
     };
     match subresource {
         Subresource::Scale => ("scale", scale_operations(resource, version)),
+        Subresource::Resize => ("resize", object_operations(resource, version)),
         Subresource::Binding => ("binding", post(("", "v1", "Binding"), "io.k8s.api.core.v1.Binding")),
         Subresource::Eviction => {
             ("eviction", post(("policy", "v1", "Eviction"), "io.k8s.api.policy.v1.Eviction"))

@@ -75,6 +75,7 @@ pub(super) fn writer(target: &Target, manager: &str, operation: Operation) -> Wr
         subresource: match target.sub {
             Some(Sub::Status) => "status",
             Some(Sub::Scale) => "scale",
+            Some(Sub::Resize) => "resize",
             _ => "",
         }
         .into(),

@@ -28,6 +28,7 @@ pub(super) enum Sub {
     Eviction,
     Log,
     Scale,
+    Resize,
 }
 
 impl Target {
@@ -85,6 +86,7 @@ fn subresource(id: ResourceId, name: &str) -> Option<Sub> {
         "eviction" if has(Subresource::Eviction) => Some(Sub::Eviction),
         "log" if has(Subresource::Log) => Some(Sub::Log),
         "scale" if has(Subresource::Scale) => Some(Sub::Scale),
+        "resize" if has(Subresource::Resize) => Some(Sub::Resize),
         _ => None,
     }
 }

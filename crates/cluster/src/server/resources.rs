@@ -67,7 +67,7 @@ pub(super) async fn answer(
     match (&call.target.sub, &call.target.name) {
         (None, None) => call.collection(&head.method),
         (None, Some(_)) => call.item(&head.method),
-        (Some(Sub::Status), _) => match head.method {
+        (Some(Sub::Status | Sub::Resize), _) => match head.method {
             Method::GET => call.get(),
             Method::PUT => call.put(),
             Method::PATCH => call.patch(),

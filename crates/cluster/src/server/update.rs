@@ -5,8 +5,9 @@ use super::managers::Ownership;
 use super::path::{Sub, Target};
 use super::{ApiServer, WriteOptions, managers, metadata, rules};
 use crate::error::{ApiError, Cause, CauseReason};
-use crate::kinds;
+use crate::kinds::{self, pod_resize};
 use crate::registry::{Resource, StatusRule};
+use crate::schema;
 use crate::store::{Change, Commit, CommitError, Content, Object};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -44,10 +45,10 @@ impl ApiServer {
             // Held on to, so that it is parsed once at most.
             let old = stored.value();
             let Candidate { value, ownership } = compute(&stored)?;
-            let value = if target.sub == Some(Sub::Status) {
-                next_status(target, &stored, value)?
-            } else {
-                next_object(target, &stored, value)?
+            let value = match target.sub {
+                Some(Sub::Status) => next_status(target, &stored, value)?,
+                Some(Sub::Resize) => next_size(target, &stored, value)?,
+                _ => next_object(target, &stored, value)?,
             };
             let now = self.store.environment().now();
             let managed = managers::updated(target, &stored, &old, &value, ownership, options, now);
@@ -121,6 +122,26 @@ fn next_object(target: &Target, stored: &Object, mut candidate: Value) -> Result
         metadata::set(&mut candidate, "generation", json!(metadata::generation(old) + 1));
     }
     Ok(candidate)
+}
+
+/// The stored pod after a write of `candidate` through `/resize`: only the resources of containers are taken.
+fn next_size(target: &Target, stored: &Object, mut candidate: Value) -> Result<Value, ApiError> {
+    let resource = target.id.resource();
+    check_identity(target, stored, &candidate)?;
+    let old = &stored.value();
+    kinds::set_defaults(resource, &mut candidate);
+    let mut new = pod_resize::resized(old, &candidate);
+    let mut causes = schema::wrong_types(resource, resource.hub, &new);
+    if causes.is_empty() {
+        causes = pod_resize::validate(old, &new);
+    }
+    if !causes.is_empty() {
+        return Err(invalid(target, &stored.key().name, causes));
+    }
+    if spec_differs(old, &new) {
+        metadata::set(&mut new, "generation", json!(metadata::generation(old) + 1));
+    }
+    Ok(new)
 }
 
 /// The stored object after a write of `candidate` through `/status`: only the status is taken, and of some kinds

@@ -95,7 +95,10 @@ async fn a_definition_is_served_as_soon_as_it_is_made() {
     let kind = &document["components"]["schemas"]["com.example.v1.Widget"];
     assert_eq!(kind["properties"]["spec"]["properties"]["size"]["minimum"], 1);
     assert_eq!(kind["x-kubernetes-group-version-kind"][0]["kind"], "Widget");
-    assert!(document["paths"].get("/apis/example.com/v1/namespaces/{namespace}/widgets/{name}").is_some());
+    let item = &document["paths"]["/apis/example.com/v1/namespaces/{namespace}/widgets/{name}"];
+    let patches = item["patch"]["requestBody"]["content"].as_object().unwrap();
+    assert!(patches.contains_key("application/merge-patch+json"));
+    assert!(!patches.contains_key("application/strategic-merge-patch+json"), "kubectl apply would send it");
 }
 
 #[tokio::test]

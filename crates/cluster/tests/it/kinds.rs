@@ -190,3 +190,26 @@ async fn only_one_priority_class_is_the_default() {
     let message = cluster.post(classes, class("b")).await.refusal(403, "Forbidden");
     assert!(message.contains("PriorityClass a is already marked as default"), "{message}");
 }
+
+#[tokio::test]
+async fn a_running_pod_can_be_resized() {
+    let cluster = Cluster::new();
+    let sized = pod_with("p", |pod| {
+        pod["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}, "limits": {"cpu": "2"}});
+    });
+    cluster.create_pod(sized).await;
+    cluster.bind("p", "n1").await.expect(201);
+    let path = format!("{PODS}/p/resize");
+    let asked = json!({"spec": {"nodeName": "n9", "containers": [{"name": "c", "resources": {"requests": {"cpu": "1500m"}}}]}});
+    let resized = cluster.patch(&path, "strategic-merge", asked).await.expect(200);
+    assert_eq!(
+        resized["spec"]["containers"][0]["resources"],
+        json!({"requests": {"cpu": "1500m"}, "limits": {"cpu": "2"}})
+    );
+    assert_eq!((&resized["spec"]["nodeName"], &resized["metadata"]["generation"]), (&json!("n1"), &json!(2)));
+    let beyond = json!({"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "3"}}}]}});
+    let message = cluster.patch(&path, "strategic-merge", beyond).await.refusal(422, "Invalid");
+    assert!(message.contains("spec.containers[0].resources.requests"), "{message}");
+    cluster.get(&path).await.expect(200);
+    cluster.post(&path, json!({})).await.refusal(405, "MethodNotAllowed");
+}
