@@ -7,6 +7,7 @@ mod kubeconfig_path;
 mod logs;
 mod nodes;
 mod observer;
+mod replay;
 mod scheduler;
 mod signals;
 mod up;
@@ -29,6 +30,7 @@ enum Command {
     Up(up::UpArgs),
     Nodes(nodes::NodesArgs),
     Scheduler(scheduler::SchedulerArgs),
+    Replay(replay::ReplayArgs),
 }
 
 #[tokio::main]
@@ -41,6 +43,7 @@ async fn main() -> ExitCode {
         Command::Up(args) => up::run(args).await,
         Command::Nodes(args) => nodes::run(args).await,
         Command::Scheduler(args) => scheduler::run(args).await,
+        Command::Replay(args) => replay::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -91,6 +91,12 @@ impl Capabilities {
         Self::best(|flavour| flavour.group == CUSTOM_GROUP)
     }
 
+    /// The API that is called `group/version/Kind`, if it is understood.
+    pub fn of_api(name: &str) -> Option<Self> {
+        let found = FLAVOURS.iter().find(|f| name == format!("{}/{}/{}", f.group, f.version, f.kind));
+        found.map(Self::of)
+    }
+
     fn best(serves: impl Fn(&Flavour) -> bool) -> Self {
         FLAVOURS.iter().find(|flavour| serves(flavour)).map_or_else(Self::plain, Self::of)
     }
@@ -153,6 +159,9 @@ mod tests {
         let found = Capabilities::of_versions(&["v1", "v1alpha1"]);
         assert_eq!(found.link, GroupLink::WorkloadRef);
         assert_eq!(path(found), "/apis/scheduling.k8s.io/v1alpha1/namespaces/a/workloads");
+        let named = Capabilities::of_api("scheduling.k8s.io/v1alpha1/Workload").unwrap();
+        assert_eq!(named, Capabilities::of_versions(&["v1alpha1"]));
+        assert_eq!(Capabilities::of_api("v1/Pod"), None);
         let found = Capabilities::custom();
         assert_eq!(found.link, GroupLink::Label);
         assert_eq!(path(found), "/apis/tutti.dev/v1alpha1/namespaces/a/podgroups");

@@ -112,6 +112,44 @@ async fn a_scheduler_of_its_own_places_pods_and_says_how_it_is() {
 }
 
 #[tokio::test]
+async fn a_dump_of_the_state_replays_to_the_same_reason() {
+    let world = World::up().await;
+    let address = free_address();
+    let _scheduler = world.scheduler(&["--http-address", &address, "--leader-elect=false"]);
+    let pod: Pod = serde_json::from_value(json!({
+        "metadata": {"name": "huge"},
+        "spec": {"schedulerName": "tutti", "containers": [{"name": "main", "image": "any",
+                 "env": [{"name": "PASSWORD", "value": "hush"}],
+                 "resources": {"requests": {"cpu": "5000"}}}]},
+    }))
+    .unwrap();
+    world.pods().create(&PostParams::default(), &pod).await.unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    let reason = loop {
+        let status = world.pods().get("huge").await.unwrap().status.unwrap_or_default();
+        let conditions = status.conditions.unwrap_or_default();
+        if let Some(condition) = conditions.into_iter().find(|condition| condition.type_ == "PodScheduled") {
+            break condition.message.unwrap();
+        }
+        assert!(Instant::now() < deadline, "it never said why it waits");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    let (code, dump) = get(&address, "/debug/state").unwrap();
+    assert_eq!(code, 200, "{dump}");
+    assert!(!dump.contains("hush"), "what scheduling does not read is not shown");
+    let file = world.folder.file("state.json");
+    std::fs::write(&file, dump).unwrap();
+    let replayed = run(&["replay", &file]);
+    assert!(replayed.status.success(), "{}", replayed.stderr);
+    assert!(replayed.stdout.contains(&reason), "{reason} is not in {}", replayed.stdout);
+
+    std::fs::write(&file, "{}").unwrap();
+    let refused = run(&["replay", &file]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(refused.stderr.contains(&file), "{}", refused.stderr);
+}
+
+#[tokio::test]
 async fn a_changed_configuration_is_taken_over_and_a_wrong_one_is_not() {
     let world = World::up().await;
     let file = world.folder.file("scheduler.yaml");

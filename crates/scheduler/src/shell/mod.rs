@@ -9,12 +9,14 @@ mod owner;
 mod reload;
 mod send;
 mod serve;
+mod state;
 mod status;
 mod watch;
 mod workloads;
 
 pub use reload::{Adjust, follow};
 pub use serve::serve;
+pub use state::{Dump, DumpError};
 
 use crate::config::Config;
 use crate::error::Error;

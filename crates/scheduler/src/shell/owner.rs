@@ -167,6 +167,9 @@ impl Owner {
                 // Whoever asked may have gone.
                 let _ = answer.send(snapshot);
             }
+            Question::Extras(answer) => {
+                let _ = answer.send(self.core.extras(self.clock.now()));
+            }
         }
     }
 

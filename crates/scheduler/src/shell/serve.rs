@@ -3,6 +3,7 @@
 use super::http::Server;
 use super::owner::{Clock, Interrupt, Owner};
 use super::send::Sender;
+use super::state::Dumper;
 use super::status::{Phase, Status};
 use super::workloads::Workloads;
 use super::{log, watch as watches};
@@ -49,7 +50,7 @@ pub async fn serve(
     first.validate()?;
     let _server = match first.http.address {
         Some(address) => {
-            let server = Server::start(address, Arc::clone(&status)).await?;
+            let server = Server::start(address, first.http.debug_from_anywhere, Arc::clone(&status)).await?;
             tracing::info!(address = %server.address(), "serving health and metrics");
             Some(server)
         }
@@ -181,7 +182,9 @@ pub(super) fn start(
     let mut tasks = JoinSet::new();
     watches::start(&client, &capabilities, &tell, &mut tasks);
     let (ask, questions) = mpsc::channel(QUESTIONS_MAX);
-    status.answered_by(Some(ask));
+    let dumper =
+        Dumper { client: client.clone(), config: config.clone(), capabilities: capabilities.clone() };
+    status.answered_by(Some((ask, dumper)));
     let workloads = (!capabilities.link.has_group_objects()).then(Workloads::default);
     let owner = Owner {
         grace: config.shutdown_grace,

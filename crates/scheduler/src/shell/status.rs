@@ -2,6 +2,8 @@
 
 use super::metrics::Metrics;
 use super::numbers::Snapshot;
+use super::state::{Dump, Dumper};
+use crate::core::dump::Extras;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
@@ -33,12 +35,11 @@ pub(crate) enum Phase {
 pub(crate) type Verdict = Result<String, String>;
 
 /// Shared by the task that schedules and those that answer questions about it.
-#[derive(Debug)]
 pub(crate) struct Status {
     pub(crate) metrics: Metrics,
     state: Mutex<State>,
     /// To whoever owns the core, while there is one.
-    owner: Mutex<Option<mpsc::Sender<Question>>>,
+    owner: Mutex<Option<(mpsc::Sender<Question>, Dumper)>>,
 }
 
 /// Something that only the owner of the core can answer.
@@ -46,6 +47,8 @@ pub(crate) struct Status {
 pub(crate) enum Question {
     /// What was counted?
     Numbers(oneshot::Sender<Snapshot>),
+    /// What do you know that is not in objects?
+    Extras(oneshot::Sender<Extras>),
 }
 
 #[derive(Debug)]
@@ -67,19 +70,30 @@ impl Status {
     }
 
     /// From now on, questions go there.
-    pub(crate) fn answered_by(&self, owner: Option<mpsc::Sender<Question>>) {
+    pub(super) fn answered_by(&self, owner: Option<(mpsc::Sender<Question>, Dumper)>) {
         *self.owner.lock().unwrap_or_else(PoisonError::into_inner) = owner;
     }
 
     /// The core's answer; `None` if there is no core, or it does not answer in time.
     pub(crate) async fn ask<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> Question) -> Option<T> {
-        let owner = self.owner.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+        let (owner, _) = self.owner()?;
         let (answer, answered) = oneshot::channel();
         let asked = async {
             owner.send(question(answer)).await.ok()?;
             answered.await.ok()
         };
         tokio::time::timeout(ANSWER_MAX, asked).await.ok()?
+    }
+
+    /// The whole state, as data; `None` if there is no core, or it does not answer in time.
+    pub(super) async fn dump(&self) -> Option<Result<Dump, String>> {
+        let (_, dumper) = self.owner()?;
+        let extras = self.ask(Question::Extras).await?;
+        Some(dumper.dump(extras).await)
+    }
+
+    fn owner(&self) -> Option<(mpsc::Sender<Question>, Dumper)> {
+        self.owner.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Called whenever the task that schedules comes by.

@@ -15,7 +15,7 @@ use tutti_k8s::view::{Kind, View};
 use tutti_k8s::{Capabilities, NamespaceView, NodeView, ObjectKind, PodGroupView, PodView, WorkloadView};
 
 /// Objects in one page of a list: few enough for little memory, enough for few round trips.
-const PAGE_SIZE: u32 = 2000;
+pub(super) const PAGE_SIZE: u32 = 2000;
 
 /// Starts a watch of every kind that the cluster serves.
 pub(super) fn start(

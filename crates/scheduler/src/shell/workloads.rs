@@ -6,7 +6,7 @@
 use crate::core::message::Input;
 use std::collections::{BTreeMap, BTreeSet};
 use tutti_k8s::workload::workload_of;
-use tutti_k8s::{ObjectKind, WorkloadReading};
+use tutti_k8s::{GroupLink, ObjectKind, WorkloadReading};
 use tutti_model::ObjectKey;
 
 /// What watches tell.
@@ -38,6 +38,14 @@ pub(super) struct Workloads {
 }
 
 impl Workloads {
+    /// What the core has to be told in a cluster where pods name their groups in this way.
+    pub(super) fn translate_for(&mut self, link: GroupLink, seen: Seen) -> Vec<Input> {
+        match seen {
+            Seen::Input(input) if link.has_group_objects() => vec![input],
+            seen => self.translate(seen),
+        }
+    }
+
     /// What the core has to be told.
     pub(super) fn translate(&mut self, seen: Seen) -> Vec<Input> {
         match seen {
@@ -147,7 +155,7 @@ impl Workloads {
 mod tests {
     use super::*;
     use serde_json::json;
-    use tutti_k8s::{GroupLink, PodView, WorkloadView};
+    use tutti_k8s::{PodView, WorkloadView};
 
     fn workload(name: &str, parts: &[&str]) -> Seen {
         let part = |name: &&str| json!({"name": name, "policy": {"gang": {"minCount": 2}}});
