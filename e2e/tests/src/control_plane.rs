@@ -68,8 +68,9 @@ impl ControlPlane {
         let [etcd, api, controllers] = free_ports()?;
         let url = format!("https://127.0.0.1:{api}");
         let kubeconfig = certificates.kubeconfig(ADMIN, &url)?;
-        let component = |name, arguments| {
+        let component = |name: &'static str, mut arguments: Vec<String>| {
             let log = folder.join(format!("{name}.log"));
+            arguments.insert(0, name.to_owned());
             Component::new(name, binary.to_owned(), arguments, log)
         };
         let parts = [

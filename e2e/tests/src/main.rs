@@ -4,6 +4,7 @@ mod api;
 mod certificates;
 mod control_plane;
 mod differential;
+mod kube_scheduler;
 mod process;
 mod release;
 mod runner;

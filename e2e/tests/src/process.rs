@@ -41,7 +41,6 @@ impl Component {
             .open(&self.log)
             .with_context(|| format!("cannot write {}", self.log.display()))?;
         let mut child = Command::new(&self.binary)
-            .arg(self.name)
             .args(&self.arguments)
             .env("CONTROLPLANE_ENDS_WITH_STDIN", "1")
             .stdin(Stdio::piped())

@@ -1,7 +1,8 @@
 //! Tells stories one after the other and says how they ended.
 
 use crate::control_plane::{ControlPlane, Purpose};
-use crate::stories::{self, Story};
+use crate::kube_scheduler::{self, KubeScheduler};
+use crate::stories::{self, Needs, Story};
 use crate::world::{Setting, World};
 use crate::{Binary, ServeArgs, StoriesArgs};
 use anyhow::{Context as _, anyhow};
@@ -20,7 +21,7 @@ const STORY_MAX: Duration = Duration::from_secs(900);
 struct Count {
     passed: usize,
     failed: usize,
-    /// Left out because the control plane is not ours to kill.
+    /// Left out because something is not there that they need.
     skipped: usize,
 }
 
@@ -41,6 +42,8 @@ pub(crate) async fn stories(binaries: &[Binary], args: &StoriesArgs) -> anyhow::
             kubeconfig: file,
             controlplane_binary: &newest.file,
             tutti: &args.tutti,
+            // It must be of the cluster's release, which is not known here.
+            kube_scheduler: KubeScheduler::given(),
             client: kubeconfig::client_of_file(file).await?,
         };
         tell_all("given cluster", &setting, &told, &mut count).await;
@@ -56,6 +59,8 @@ pub(crate) async fn stories(binaries: &[Binary], args: &StoriesArgs) -> anyhow::
                 kubeconfig: control_plane.kubeconfig(),
                 controlplane_binary: &binary.file,
                 tutti: &args.tutti,
+                kube_scheduler: KubeScheduler::given()
+                    .or_else(|| Some(KubeScheduler::ControlPlane(binary.file.clone()))),
                 client,
             };
             let failed_before = count.failed;
@@ -90,8 +95,8 @@ pub(crate) async fn serve(binaries: &[Binary], args: &ServeArgs) -> anyhow::Resu
 async fn tell_all(place: &str, setting: &Setting<'_>, told: &[Story], count: &mut Count) {
     for story in told {
         let name = format!("{place} {}", story.name);
-        if story.kills && setting.control_plane.is_none() {
-            say(&format!("skipped {name}: this control plane is not ours to kill"));
+        if let Some(why) = missing(story.needs, setting) {
+            say(&format!("skipped {name}: {why}"));
             count.skipped += 1;
             continue;
         }
@@ -106,6 +111,19 @@ async fn tell_all(place: &str, setting: &Setting<'_>, told: &[Story], count: &mu
                 count.failed += 1;
             }
         }
+    }
+}
+
+/// What a story needs and this setting does not have.
+fn missing(needs: Needs, setting: &Setting<'_>) -> Option<String> {
+    match needs {
+        Needs::OwnControlPlane if setting.control_plane.is_none() => {
+            Some("this control plane is not ours to kill".to_owned())
+        }
+        Needs::KubeScheduler if setting.kube_scheduler.is_none() => {
+            Some(format!("{} names no kube-scheduler of this cluster's release", kube_scheduler::VARIABLE))
+        }
+        _ => None,
     }
 }
 

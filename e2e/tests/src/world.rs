@@ -1,6 +1,7 @@
 //! What a story happens in: a real API server, simulated nodes, Tutti as the scheduler, and a namespace of its own.
 
 use crate::control_plane::ControlPlane;
+use crate::kube_scheduler::KubeScheduler;
 use crate::wait::{PATIENCE, eventually};
 use anyhow::{Context as _, bail, ensure};
 use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod};
@@ -29,6 +30,8 @@ pub(crate) struct World<'a> {
     pub(crate) kubeconfig: PathBuf,
     /// The `tutti` command.
     pub(crate) tutti: PathBuf,
+    /// The real one, if there is one for this cluster.
+    pub(crate) kube_scheduler: Option<KubeScheduler>,
     /// For files of the story; removed at its end.
     pub(crate) folder: PathBuf,
     /// The binary whose first argument `kubectl` makes it that.
@@ -48,6 +51,7 @@ pub(crate) struct Setting<'a> {
     pub(crate) kubeconfig: &'a Path,
     pub(crate) controlplane_binary: &'a Path,
     pub(crate) tutti: &'a Path,
+    pub(crate) kube_scheduler: Option<KubeScheduler>,
     pub(crate) client: Client,
 }
 
@@ -62,6 +66,7 @@ impl<'a> World<'a> {
             namespace: format!("story-{}", &uuid::Uuid::new_v4().simple().to_string()[..8]),
             kubeconfig: setting.kubeconfig.to_owned(),
             tutti: setting.tutti.to_owned(),
+            kube_scheduler: setting.kube_scheduler,
             folder: std::env::temp_dir().join(format!("tutti-story-{}", uuid::Uuid::new_v4().simple())),
             controlplane_binary: setting.controlplane_binary.to_owned(),
             groups,
@@ -275,11 +280,6 @@ impl<'a> World<'a> {
 
     pub(crate) fn groups(&self) -> Api<DynamicObject> {
         Api::namespaced_with(self.client.clone(), &self.namespace, &self.groups)
-    }
-
-    /// The binary that becomes the component that its first argument names.
-    pub(crate) fn controlplane_binary(&self) -> &Path {
-        &self.controlplane_binary
     }
 
     /// `v1alpha2` or whatever pod groups are called here.
