@@ -54,8 +54,6 @@ pub(crate) async fn run(args: NodesArgs) -> anyhow::Result<()> {
     console.line(&console.paint(Style::Faint, "Ctrl-C ends it."));
     let options = kubelet::Options {
         heartbeat_interval: Duration::from_secs(args.heartbeat_seconds),
-        // The cluster has a garbage collector of its own for pods whose node is gone.
-        orphan_delay: None,
         ..kubelet::Options::default()
     };
     let end = async {

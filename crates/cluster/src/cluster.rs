@@ -1,5 +1,6 @@
-//! A whole embedded cluster in one value: API server on TLS, simulated kubelets, nodes.
+//! A whole embedded cluster in one value: API server on TLS, controllers, simulated kubelets, nodes.
 
+use crate::controllers;
 use crate::kubeconfig;
 use crate::kubelet::{self, NodeTemplate};
 use crate::listener::{self, ListenError, Port};
@@ -35,6 +36,8 @@ pub struct ClusterOptions {
     pub kubelets: kubelet::Options,
     /// False leaves nodes and the pods on them to whoever writes their status.
     pub simulate_nodes: bool,
+    /// How patient controllers are; none run without.
+    pub controllers: Option<controllers::Options>,
     /// The Kubernetes that the API server is like.
     pub release: Release,
     /// Whether namespaces have a service account, and pods run as one.
@@ -50,6 +53,7 @@ impl Default for ClusterOptions {
             gpus_per_node: 0,
             kubelets: kubelet::Options::default(),
             simulate_nodes: true,
+            controllers: Some(controllers::Options::default()),
             release: Release::default(),
             service_accounts: true,
         }
@@ -128,9 +132,11 @@ impl Cluster {
         let mut tasks = JoinSet::new();
         tasks.spawn(listener::serve(listener, identities.server, router, shutdown.clone()));
         tasks.spawn(until(shutdown.clone(), server::run_janitor(server.clone())));
+        if let Some(controllers) = options.controllers {
+            tasks.spawn(controllers::run(in_process.clone(), controllers, ended(shutdown.clone())));
+        }
         if options.simulate_nodes {
-            let kubelets = in_process.clone();
-            tasks.spawn(async move { kubelet::run(kubelets, options.kubelets, ended(shutdown)).await });
+            tasks.spawn(kubelet::run(in_process.clone(), options.kubelets, ended(shutdown)));
         }
         tracing::info!(url = url_of(address), nodes = options.nodes, "embedded cluster is up");
         Ok(Self { address, kubeconfig, client, in_process, server, end, tasks })

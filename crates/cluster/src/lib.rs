@@ -4,6 +4,7 @@
 
 pub mod cluster;
 mod custom;
+pub mod controllers;
 pub mod discovery;
 pub mod error;
 pub mod kinds;

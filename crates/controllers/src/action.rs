@@ -48,17 +48,14 @@ pub enum Action {
         /// Whose events tell of it.
         told_on: Option<Arc<ObjectReference>>,
     },
-    /// Merge-patch an object. The patch names the version that it was made from, so it never undoes what somebody
-    /// else wrote meanwhile.
+    /// Change an object.
     Patch {
         /// Of this kind.
         resource: Arc<ApiResource>,
         /// This one.
         key: Key,
-        /// Its status rather than the rest.
-        of_status: bool,
-        /// The patch.
-        patch: Box<Value>,
+        /// What to change.
+        edit: Edit,
     },
     /// Delete an object, if it still has this uid.
     Delete {
@@ -70,8 +67,8 @@ pub enum Action {
         uid: String,
         /// At once, without the grace that it asks for.
         now: bool,
-        /// A patch to write before; whether it is one of the status.
-        first: Option<(Box<Value>, bool)>,
+        /// What to change before.
+        first: Option<Edit>,
         /// Whose events tell of it.
         told_on: Option<Arc<ObjectReference>>,
     },
@@ -80,14 +77,38 @@ pub enum Action {
 }
 
 impl Action {
-    /// A patch of the status.
-    pub fn status(resource: &Arc<ApiResource>, key: Key, patch: Value) -> Self {
-        Self::Patch { resource: Arc::clone(resource), key, of_status: true, patch: Box::new(patch) }
+    /// A change.
+    pub fn patch(resource: &Arc<ApiResource>, key: Key, edit: Edit) -> Self {
+        Self::Patch { resource: Arc::clone(resource), key, edit }
+    }
+}
+
+/// A change of an object. A merge names the version that it was made from, so it never undoes what somebody else
+/// wrote meanwhile.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Edit {
+    /// Changes the status rather than the rest.
+    pub of_status: bool,
+    /// Lists are merged by their keys rather than replaced.
+    pub strategic: bool,
+    /// The patch.
+    pub body: Box<Value>,
+}
+
+impl Edit {
+    /// A merge into everything but the status.
+    pub fn merge(body: Value) -> Self {
+        Self { of_status: false, strategic: false, body: Box::new(body) }
     }
 
-    /// A patch of everything else.
-    pub fn patch(resource: &Arc<ApiResource>, key: Key, patch: Value) -> Self {
-        Self::Patch { resource: Arc::clone(resource), key, of_status: false, patch: Box::new(patch) }
+    /// A merge into the status.
+    pub fn status(body: Value) -> Self {
+        Self { of_status: true, strategic: false, body: Box::new(body) }
+    }
+
+    /// A merge into the status that keeps conditions of other types.
+    pub fn conditions(body: Value) -> Self {
+        Self { of_status: true, strategic: true, body: Box::new(body) }
     }
 }
 

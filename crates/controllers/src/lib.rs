@@ -14,7 +14,7 @@ mod queue;
 pub mod shell;
 mod view;
 
-pub use self::action::{Action, Note, Plan, Severity, Written};
+pub use self::action::{Action, Edit, Note, Plan, Severity, Written};
 pub use self::cache::{Cache, Change};
 pub use self::core::Core;
 pub use self::pod::{

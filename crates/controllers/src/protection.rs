@@ -71,11 +71,12 @@ mod tests {
         assert_eq!(plan(&group(&both, true), true, &groups), Plan::nothing());
         assert_eq!(plan(&group(&json!(["example.com/mine"]), true), false, &groups), Plan::nothing());
         let freed = plan(&group(&both, true), false, &groups);
-        let [Action::Patch { patch, of_status: false, .. }] = &freed.actions[..] else {
+        let [Action::Patch { edit, .. }] = &freed.actions[..] else {
             panic!("one patch, not {freed:?}")
         };
-        assert_eq!(patch["metadata"]["finalizers"], json!(["example.com/mine"]));
-        assert_eq!(patch["metadata"]["resourceVersion"], "3");
+        assert!(!edit.of_status);
+        assert_eq!(edit.body["metadata"]["finalizers"], json!(["example.com/mine"]));
+        assert_eq!(edit.body["metadata"]["resourceVersion"], "3");
     }
 
     #[test]

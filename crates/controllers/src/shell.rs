@@ -1,6 +1,6 @@
 //! Connects a [`Core`] to an API server: watches in, bounded requests out, the clock beside it.
 
-use crate::action::{Action, Note, Plan, Severity, Written};
+use crate::action::{Action, Edit, Note, Plan, Severity, Written};
 use crate::cache::Change;
 use crate::core::Core;
 use crate::event;
@@ -188,13 +188,13 @@ impl Writer {
             Action::Create { resource, namespace, object, told_on } => {
                 self.create(&resource, &namespace, *object, told_on).await
             }
-            Action::Patch { resource, key, of_status, patch } => {
-                let result = self.patch(&resource, &key, of_status, &patch).await;
+            Action::Patch { resource, key, edit } => {
+                let result = self.patch(&resource, &key, &edit).await;
                 self.judge(result, &resource, &key)
             }
             Action::Delete { resource, key, uid, now, first, told_on } => {
-                if let Some((patch, of_status)) = first
-                    && let Err(error) = self.patch(&resource, &key, of_status, &patch).await
+                if let Some(edit) = first
+                    && let Err(error) = self.patch(&resource, &key, &edit).await
                     && code(&error) != Some(404)
                 {
                     return self.judge(Err(error), &resource, &key);
@@ -256,13 +256,12 @@ impl Writer {
         &self,
         resource: &ApiResource,
         key: &Key,
-        of_status: bool,
-        patch: &Value,
+        edit: &Edit,
     ) -> Result<Option<Written>, kube::Error> {
         let params = PatchParams { field_manager: Some(self.manager.to_owned()), ..PatchParams::default() };
         let api = self.api(resource, &key.namespace);
-        let patch = Patch::Merge(patch);
-        let written = if of_status {
+        let patch = if edit.strategic { Patch::Strategic(&edit.body) } else { Patch::Merge(&edit.body) };
+        let written = if edit.of_status {
             api.patch_status(&key.name, &params, &patch).await?
         } else {
             api.patch(&key.name, &params, &patch).await?

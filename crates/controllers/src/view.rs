@@ -1,5 +1,6 @@
 //! Objects as controllers read them: metadata without its bulk, and of spec and status what somebody asks for.
 
+use crate::action::Edit;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use kube::core::{ApiResource, DynamicResourceScope};
@@ -91,12 +92,12 @@ impl<S, T> View<S, T> {
         self.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == name)
     }
 
-    /// The merge patch that takes a finalizer away, as long as the object is the one that was read.
-    pub fn without_finalizer(&self, name: &str) -> Value {
+    /// The change that takes a finalizer away, as long as the object is the one that was read.
+    pub fn without_finalizer(&self, name: &str) -> Edit {
         let rest: Vec<&String> = self.metadata.finalizers.iter().flatten().filter(|f| *f != name).collect();
-        serde_json::json!({"metadata": {
+        Edit::merge(serde_json::json!({"metadata": {
             "uid": self.uid(), "resourceVersion": self.version(), "finalizers": rest,
-        }})
+        }}))
     }
 }
 
@@ -275,7 +276,7 @@ mod tests {
         let object = json!({"metadata": {"uid": "u", "resourceVersion": "7", "finalizers": ["a", "b"]}});
         let view: View<()> = serde_json::from_value(object).unwrap();
         assert_eq!(
-            view.without_finalizer("a"),
+            *view.without_finalizer("a").body,
             json!({"metadata": {"uid": "u", "resourceVersion": "7", "finalizers": ["b"]}})
         );
     }

@@ -7,7 +7,7 @@ use kube::core::ApiResource;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tutti_controllers::{
-    Action, Checked, Condition, Loose, Plan, PodView, View, condition_of, is_active, is_ready,
+    Action, Checked, Condition, Edit, Loose, Plan, PodView, View, condition_of, is_active, is_ready,
 };
 
 /// Pods that are made or deleted in one go.
@@ -67,7 +67,8 @@ pub(super) fn plan(set: &ReplicaSetView, pods: &[&PodView], resources: &Resource
     let mut active: Vec<&PodView> = pods.iter().copied().filter(|pod| is_active(pod)).collect();
     let status = status(set, spec, &active, now, &mut plan);
     if status != set.status.0 {
-        plan.actions.push(Action::status(&resources.replica_sets, set.key(), patch(set, &status)));
+        let edit = Edit::status(patch(set, &status));
+        plan.actions.push(Action::patch(&resources.replica_sets, set.key(), edit));
     }
     if set.is_terminating() {
         return plan;
@@ -201,7 +202,7 @@ mod tests {
 
     fn written(plan: &Plan) -> Option<&Value> {
         plan.actions.iter().find_map(|action| match action {
-            Action::Patch { patch, of_status: true, .. } => Some(&patch["status"]),
+            Action::Patch { edit, .. } if edit.of_status => Some(&edit.body["status"]),
             _ => None,
         })
     }

@@ -5,12 +5,14 @@
 //! restart or a fresh listing need no code of their own.
 
 use super::addresses::Pool;
-use super::rules::{Next, NodeState, PodState, heartbeat_due};
+use super::lease::{self, LeaseState};
+use super::rules::{Next, NodeState, PodState, heartbeat_due, signed};
 use super::view::{NodeView, PodRef, PodView};
-use super::writes::{Effect, Gate, Outcome, PendingWrite, Target};
+use super::writes::{Effect, Gate, Outcome, PendingWrite, Target, later};
 use super::{Options, node_status};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// Something that the core is told.
 #[derive(Debug, Clone, PartialEq)]
@@ -148,7 +150,13 @@ impl Core {
                 node.view = view;
             }
             None => {
-                let node = NodeState { view, write: PendingWrite::default(), wake: None, address: None };
+                let node = NodeState {
+                    view,
+                    write: PendingWrite::default(),
+                    wake: None,
+                    address: None,
+                    lease: LeaseState::default(),
+                };
                 self.nodes.insert(name.clone(), node);
             }
         }
@@ -170,34 +178,23 @@ impl Core {
     }
 
     fn advance_node(&mut self, name: &str, now: Timestamp, effects: &mut Vec<Effect>) {
+        let interval = lease::interval(self.options.lease_interval, self.nodes.len());
         let Some(node) = self.nodes.get_mut(name) else {
             return;
         };
-        let next = if !node_status::is_simulated(&node.view) {
-            Next::Nothing
+        // A failed one does nothing at all until it is restored, which is a change that is seen.
+        let lives = node_status::is_simulated(&node.view) && !node.view.failed;
+        let status = if lives {
+            next_status(node, &mut self.node_addresses, self.options.heartbeat_interval, now)
         } else {
-            let due = heartbeat_due(&node.view, self.options.heartbeat_interval);
-            let labels = node_status::label_patch(&node.view);
-            match (node.write.gate(now), labels) {
-                (Gate::Closed, _) => Next::Nothing,
-                (Gate::ClosedUntil(time), _) => Next::At(time),
-                // Before Ready, because selectors that look at labels should find the node complete.
-                (Gate::Open, Some(patch)) => Next::Now(Effect::LabelNode { name: name.to_owned(), patch }),
-                (Gate::Open, None) if due > now => Next::At(due),
-                (Gate::Open, None) => {
-                    if node.view.address("InternalIP").is_none() && node.address.is_none() {
-                        node.address = self.node_addresses.take();
-                    }
-                    let address = node.address.map(|address| address.to_string());
-                    let patch = node_status::patch(&node.view, address.as_deref(), now);
-                    Next::Now(Effect::PatchNode { name: name.to_owned(), patch })
-                }
-            }
+            Next::Nothing
         };
-        if matches!(next, Next::Now(_)) {
+        if matches!(status, Next::Now(_)) {
             node.write.sent(&node.view.version);
         }
-        let wake = settle(next, effects);
+        let renewal = if lives { next_renewal(node, interval, now) } else { Next::Nothing };
+        let wakes = [settle(status, effects), settle(renewal, effects)];
+        let wake = wakes.into_iter().flatten().min();
         rearm(&mut self.timers, &mut node.wake, wake, || Subject::Node(name.to_owned()));
     }
 
@@ -213,6 +210,14 @@ impl Core {
                 let is_stuck = node.write.is_stuck();
                 self.advance_node(name, now, effects);
                 is_stuck
+            }
+            Target::Lease(name) => {
+                // Whether it worked or not: the next one is due when it is due.
+                if let Some(node) = self.nodes.get_mut(name) {
+                    node.lease.in_flight = false;
+                }
+                self.advance_node(name, now, effects);
+                false
             }
             Target::Pod(answered) => {
                 let key = (answered.namespace.clone(), answered.name.clone());
@@ -263,6 +268,41 @@ impl Core {
             }
         }
     }
+}
+
+/// What the status of a node needs next.
+fn next_status(node: &mut NodeState, addresses: &mut Pool, heartbeat: Duration, now: Timestamp) -> Next {
+    let name = node.view.name.clone();
+    let due = heartbeat_due(&node.view, heartbeat);
+    match (node.write.gate(now), node_status::label_patch(&node.view)) {
+        (Gate::Closed, _) => Next::Nothing,
+        (Gate::ClosedUntil(time), _) => Next::At(time),
+        // Before Ready, because selectors that look at labels should find the node complete.
+        (Gate::Open, Some(patch)) => Next::Now(Effect::LabelNode { name, patch }),
+        (Gate::Open, None) if due > now => Next::At(due),
+        (Gate::Open, None) => {
+            if node.view.address("InternalIP").is_none() && node.address.is_none() {
+                node.address = addresses.take();
+            }
+            let address = node.address.map(|address| address.to_string());
+            let patch = node_status::patch(&node.view, address.as_deref(), now);
+            Next::Now(Effect::PatchNode { name, patch })
+        }
+    }
+}
+
+/// When the lease of a node is to be renewed.
+fn next_renewal(node: &mut NodeState, interval: Duration, now: Timestamp) -> Next {
+    if node.lease.in_flight {
+        return Next::Nothing;
+    }
+    let due = *node.lease.due.get_or_insert_with(|| lease::first_due(&node.view.name, interval, now));
+    if now < due {
+        return Next::At(due);
+    }
+    node.lease = LeaseState { due: Some(later(now, signed(interval))), in_flight: true };
+    let lease = lease::lease(&node.view, interval, now);
+    Next::Now(Effect::RenewLease { name: node.view.name.clone(), lease })
 }
 
 /// Puts an effect out, or says when to look again.

@@ -11,14 +11,19 @@
 //! - **Pods** that are bound to an adopted node are admitted in the order in which they arrive, if their
 //!   requests fit beside what is there, or fail with `OutOfcpu` and the like. Admitted ones run after
 //!   a short delay. Init containers end at once; readiness gates are not waited for.
-//! - A pod with the annotation [`RUN_SECONDS`] ends after that many seconds of running, **whatever its restart
-//!   policy says**: with [`EXIT_CODE`] 0 (the default) as Succeeded, else as Failed. Every other pod runs until
-//!   it is deleted.
+//! - The containers of a pod with the annotation [`RUN_SECONDS`] end after that many seconds of running, with
+//!   [`EXIT_CODE`], 0 unless it is given. Its restart policy says what that means: the pod has Succeeded or Failed,
+//!   or its containers are started again, at once the first time and then more and more slowly
+//!   (`CrashLoopBackOff`). Every other pod runs until it is deleted.
 //! - Pods that are being deleted stop after their grace period or a short delay, whichever is less, and are
 //!   then removed.
+//! - Signs of life are leases in `kube-node-lease`, and now and then a full status. A node with the annotation
+//!   [`FAILED`] gives none, and nothing happens to its pods: that is what a dead machine looks like from outside.
+//!   When the annotation goes, the kubelet is back.
 
 mod addresses;
 mod core;
+mod lease;
 mod node_status;
 mod node_template;
 mod pod_status;
@@ -44,20 +49,23 @@ use std::time::Duration;
 pub const RUN_SECONDS: &str = "tutti.dev/run-seconds";
 /// Annotation of a pod with [`RUN_SECONDS`]: the exit code of its containers, from 0 to 255.
 pub const EXIT_CODE: &str = "tutti.dev/exit-code";
+/// Annotation of a node: while it is `true`, the kubelet of the node is silent.
+pub const FAILED: &str = "tutti.dev/failed";
 /// The version that simulated kubelets report. It is also how they know their nodes again after a restart.
 pub const KUBELET_VERSION: &str = "v1.37.0-tutti";
 
-/// How fast simulated time passes, and what is cleaned up.
+/// How fast simulated time passes.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// From admission to Running.
     pub start_delay: Duration,
     /// The most that a pod takes to stop; a shorter grace period of its own is respected.
     pub stop_delay: Duration,
-    /// How often `lastHeartbeatTime` of a node is renewed.
+    /// How often the full status of a node is reported although nothing changed.
     pub heartbeat_interval: Duration,
-    /// Removes pods whose node is gone for so long. `None` where a pod garbage collector does that.
-    pub orphan_delay: Option<Duration>,
+    /// How often the lease of a node is renewed. With very many nodes it is less often, so that all of them together
+    /// write no more than some hundred leases a second.
+    pub lease_interval: Duration,
 }
 
 impl Default for Options {
@@ -67,7 +75,8 @@ impl Default for Options {
             stop_delay: Duration::from_millis(300),
             // As often as a real kubelet reports a status that did not change.
             heartbeat_interval: Duration::from_secs(300),
-            orphan_delay: Some(Duration::from_secs(5)),
+            // Likewise.
+            lease_interval: Duration::from_secs(10),
         }
     }
 }

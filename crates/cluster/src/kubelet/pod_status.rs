@@ -68,6 +68,57 @@ pub(super) fn ended(pod: &PodView, place: &Place, since: Timestamp, now: Timesta
     patch(pod, &status)
 }
 
+/// The containers ended at `now` and wait to be started again; they ran since `since`.
+pub(super) fn crashed(pod: &PodView, place: &Place, since: Timestamp, now: Timestamp) -> Value {
+    let (from, until) = (stamp(since), stamp(now));
+    let waiting = json!({"waiting": {
+        "reason": "CrashLoopBackOff", "message": "the containers ended and will be started again",
+    }});
+    let mut status = started(pod, place, "Running", now);
+    let reported = conditions(pod, now, |kind| match kind {
+        "Ready" | "ContainersReady" => ("False", Some("ContainersNotReady")),
+        _ => ("True", None),
+    });
+    status.insert("conditions".to_owned(), reported);
+    let statuses = pod.containers.iter().map(|container| {
+        let mut status = container_status(pod, container, &waiting, false);
+        status["lastState"] = terminated(pod, container, pod.exit_code, &from, &until);
+        status
+    });
+    status.insert("containerStatuses".to_owned(), statuses.collect());
+    patch(pod, &status)
+}
+
+/// The containers, which ended at `ended`, run again since `now`.
+pub(super) fn restarted(pod: &PodView, place: &Place, ended: Timestamp, now: Timestamp) -> Value {
+    let until = stamp(ended);
+    let from = pod.running_since.map_or_else(|| until.clone(), stamp);
+    let mut status = started(pod, place, "Running", now);
+    status.insert("conditions".to_owned(), conditions(pod, now, |_| ("True", None)));
+    let statuses = pod.containers.iter().map(|container| {
+        let running = json!({"running": {"startedAt": stamp(now)}});
+        let mut status = container_status(pod, container, &running, true);
+        status["lastState"] = terminated(pod, container, pod.exit_code, &from, &until);
+        status["restartCount"] = json!(pod.restarts.saturating_add(1));
+        status
+    });
+    status.insert("containerStatuses".to_owned(), statuses.collect());
+    patch(pod, &status)
+}
+
+/// True if the pod is Ready.
+pub(super) fn is_ready(pod: &PodView) -> bool {
+    pod.conditions.iter().any(|c| text(c, "type") == Some("Ready") && text(c, "status") == Some("True"))
+}
+
+/// The pod, which somebody called unready, is ready after all.
+pub(super) fn ready_again(pod: &PodView, now: Timestamp) -> Value {
+    json!({
+        "metadata": {"resourceVersion": pod.version, "uid": pod.pod.uid},
+        "status": {"conditions": conditions(pod, now, |_| ("True", None))},
+    })
+}
+
 /// The node did not take the pod.
 pub(super) fn rejected(pod: &PodView, reason: &str, message: &str, now: Timestamp) -> Value {
     let mut status = started(pod, &Place::default(), "Failed", now);
@@ -161,7 +212,7 @@ fn container_status(pod: &PodView, container: &Container, state: &Value, ready: 
         "lastState": {},
         "ready": ready,
         "started": state.get("running").is_some(),
-        "restartCount": 0,
+        "restartCount": pod.restarts,
     })
 }
 

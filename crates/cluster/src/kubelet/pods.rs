@@ -2,7 +2,7 @@
 
 use super::core::{Core, Key, Subject, rearm, settle};
 use super::node_status;
-use super::rules::{Admission, Next, PodState, check_room, next_of_orphan, next_of_pod};
+use super::rules::{Admission, Next, PodState, check_room, next_of_pod};
 use super::view::{Phase, PodRef, PodView};
 use super::writes::{Effect, Gate, PendingWrite};
 use jiff::Timestamp;
@@ -64,7 +64,6 @@ impl Core {
             admission: Admission::Open,
             arrival,
             stopping_since: stopping.then_some(now),
-            orphan_since: None,
             started: None,
             address: view.address,
             complained: false,
@@ -128,14 +127,11 @@ impl Core {
             Gate::Closed => Next::Nothing,
             Gate::ClosedUntil(time) => Next::At(time),
             Gate::Open => match node {
-                None => next_of_orphan(pod, self.options.orphan_delay, now),
-                Some(node) if !node_status::is_simulated(&node.view) => Next::Nothing,
-                Some(node) => next_of_pod(pod, node, &self.options, &mut self.pod_addresses, now),
+                Some(node) if node_status::is_simulated(&node.view) && !node.view.failed => next_of_pod(pod, node, &self.options, &mut self.pod_addresses, now),
+                // Somebody else's, or nobody's: the cluster collects pods whose node is gone.
+                _ => Next::Nothing,
             },
         };
-        if node.is_some() {
-            pod.orphan_since = None;
-        }
         if matches!(next, Next::Now(_)) {
             pod.write.sent(&pod.view.version);
         }
@@ -147,7 +143,7 @@ impl Core {
     fn admit(&mut self, key: &Key, now: Timestamp, effects: &mut Vec<Effect>) {
         let Some(pod) = self.pods.get(key) else { return };
         let node = pod.view.node.as_ref().and_then(|name| self.nodes.get(name));
-        let Some(node) = node.filter(|node| node_status::is_simulated(&node.view)) else {
+        let Some(node) = node.filter(|node| node_status::is_simulated(&node.view) && !node.view.failed) else {
             return;
         };
         if pod.admission != Admission::Open || pod.view.phase == Phase::Ended {

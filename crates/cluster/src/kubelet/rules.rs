@@ -1,13 +1,18 @@
 //! What a kubelet does next for one node or one pod, given all that is known of it and the time.
 
 use super::addresses::Pool;
-use super::view::{NodeView, Phase, PodView};
+use super::lease::LeaseState;
+use super::view::{NodeView, Phase, PodView, RestartPolicy};
 use super::writes::{Effect, PendingWrite, later};
 use super::{Options, node_status, pod_status};
 use jiff::{SignedDuration, Timestamp};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 use tutti_model::ResourceList;
+
+/// Wait of containers that end the second time; it doubles with every further time.
+const RESTART_DELAY_FIRST: SignedDuration = SignedDuration::from_secs(10);
+const RESTART_DELAY_LONGEST: SignedDuration = SignedDuration::from_secs(300);
 
 /// What is known of a node.
 #[derive(Debug)]
@@ -17,6 +22,7 @@ pub(super) struct NodeState {
     pub(super) wake: Option<Timestamp>,
     /// Given by us because the node came without one.
     pub(super) address: Option<Ipv4Addr>,
+    pub(super) lease: LeaseState,
 }
 
 /// What is known of a pod.
@@ -27,8 +33,6 @@ pub(super) struct PodState {
     pub(super) admission: Admission,
     /// When it was first seen as being deleted.
     pub(super) stopping_since: Option<Timestamp>,
-    /// When its node was first missed.
-    pub(super) orphan_since: Option<Timestamp>,
     /// When this process started it; finer than what the status says, which is whole seconds.
     pub(super) started: Option<Timestamp>,
     pub(super) address: Option<Ipv4Addr>,
@@ -64,15 +68,7 @@ pub(super) fn heartbeat_due(node: &NodeView, interval: Duration) -> Timestamp {
         return Timestamp::MIN;
     };
     // Up to a tenth earlier, by name, so that nodes that were made together do not all report together.
-    let spread =
-        node.name.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into())) % 100;
-    later(last, signed(interval.saturating_sub(interval / 1000 * spread)))
-}
-
-pub(super) fn next_of_orphan(pod: &mut PodState, delay: Option<Duration>, now: Timestamp) -> Next {
-    let Some(delay) = delay else { return Next::Nothing };
-    let due = later(*pod.orphan_since.get_or_insert(now), signed(delay));
-    if now < due { Next::At(due) } else { Next::Now(Effect::DeletePod { pod: pod.view.pod.clone() }) }
+    later(last, signed(interval.saturating_sub(interval / 1000 * (per_mille_of(&node.name) / 10))))
 }
 
 pub(super) fn next_of_pod(
@@ -89,17 +85,7 @@ pub(super) fn next_of_pod(
     }
     match (pod.view.phase, &pod.admission) {
         (Phase::Ended, _) | (_, Admission::Open) => Next::Nothing,
-        (Phase::Running, _) => {
-            let Some(seconds) = pod.view.run_seconds else {
-                return Next::Nothing;
-            };
-            let since = pod.started.or(pod.view.running_since).unwrap_or(now);
-            pod.started = Some(since);
-            let due = later(since, SignedDuration::from_secs(seconds.into()));
-            let place = place_of(pod, node);
-            let ended = || pod_status::ended(&pod.view, &place, since, now);
-            at(due, now, || Effect::PatchPod { pod: pod.view.pod.clone(), patch: ended() })
-        }
+        (Phase::Running, _) => next_of_running(pod, node, now),
         (Phase::Pending, Admission::Rejected { reason, message }) => Next::Now(Effect::PatchPod {
             pod: pod.view.pod.clone(),
             patch: pod_status::rejected(&pod.view, reason, message, now),
@@ -118,6 +104,59 @@ pub(super) fn next_of_pod(
             Next::Now(Effect::PatchPod { pod: pod.view.pod.clone(), patch })
         }
     }
+}
+
+fn next_of_running(pod: &mut PodState, node: &NodeState, now: Timestamp) -> Next {
+    let change = |patch| Next::Now(Effect::PatchPod { pod: pod.view.pod.clone(), patch });
+    if let Some(crashed) = pod.view.crashed_at {
+        let due = later(crashed, restart_delay(pod.view.restarts));
+        if now < due {
+            return Next::At(due);
+        }
+        let patch = pod_status::restarted(&pod.view, &place_of(pod, node), crashed, now);
+        let next = change(patch);
+        pod.started = Some(now);
+        return next;
+    }
+    if !pod_status::is_ready(&pod.view) {
+        // Somebody gave up on the node meanwhile.
+        return change(pod_status::ready_again(&pod.view, now));
+    }
+    let Some(seconds) = pod.view.run_seconds else {
+        return Next::Nothing;
+    };
+    let since = pod.started.or(pod.view.running_since).unwrap_or(now);
+    let due = later(since, SignedDuration::from_secs(seconds.into()));
+    if now < due {
+        pod.started = Some(since);
+        return Next::At(due);
+    }
+    let place = place_of(pod, node);
+    let restarts = match pod.view.restart_policy {
+        RestartPolicy::Always => true,
+        RestartPolicy::OnFailure => pod.view.exit_code != 0,
+        RestartPolicy::Never => false,
+    };
+    if !restarts {
+        let next = change(pod_status::ended(&pod.view, &place, since, now));
+        pod.started = Some(since);
+        return next;
+    }
+    if restart_delay(pod.view.restarts).is_zero() {
+        let next = change(pod_status::restarted(&pod.view, &place, now, now));
+        pod.started = Some(now);
+        return next;
+    }
+    let next = change(pod_status::crashed(&pod.view, &place, since, now));
+    pod.started = None;
+    next
+}
+
+/// How long containers that ended wait: not at all the first time, then longer and longer.
+fn restart_delay(restarts: u32) -> SignedDuration {
+    let Some(doublings) = restarts.checked_sub(1) else { return SignedDuration::ZERO };
+    let delay = RESTART_DELAY_FIRST.checked_mul(1 << doublings.min(16)).unwrap_or(RESTART_DELAY_LONGEST);
+    delay.min(RESTART_DELAY_LONGEST)
 }
 
 fn place_of(pod: &PodState, node: &NodeState) -> pod_status::Place {
@@ -165,10 +204,17 @@ pub(super) fn check_room(
     Err((format!("OutOf{name}"), message))
 }
 
+/// A number below 1000 that a name always gives.
+pub(super) fn per_mille_of(name: &str) -> u32 {
+    let sum = name.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+    // Names that differ in one digit should not be neighbours.
+    (sum.wrapping_mul(0x9e37_79b9) >> 16) % 1000
+}
+
 fn at(due: Timestamp, now: Timestamp, effect: impl FnOnce() -> Effect) -> Next {
     if now < due { Next::At(due) } else { Next::Now(effect()) }
 }
 
-fn signed(duration: Duration) -> SignedDuration {
+pub(super) fn signed(duration: Duration) -> SignedDuration {
     SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
 }

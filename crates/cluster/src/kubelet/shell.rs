@@ -2,18 +2,20 @@
 
 use super::Options;
 use super::core::{Core, Input};
+use super::lease;
 use super::view::{Malformed, NodeView, PodRef, PodView};
 use super::writes::{Effect, Outcome, Target};
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, FuturesUnordered};
 use futures::{FutureExt as _, StreamExt as _};
 use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Client;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::{ApiResource, DynamicObject};
 use kube::runtime::{WatchStreamExt as _, watcher};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -194,6 +196,7 @@ impl Writer {
             Effect::LabelNode { name, patch } => {
                 self.nodes.patch(&name, &params, &Patch::Merge(patch)).await?;
             }
+            Effect::RenewLease { name, lease } => self.renew(&name, lease, &params).await?,
             Effect::PatchPod { pod, patch } => {
                 self.pods(&pod).patch_status(&pod.name, &params, &Patch::Merge(patch)).await?;
             }
@@ -209,6 +212,20 @@ impl Writer {
                     Api::namespaced(self.client.clone(), &pod.namespace);
                 events.create(&PostParams::default(), &event).await?;
             }
+        }
+        Ok(())
+    }
+
+    async fn renew(&self, name: &str, lease: Value, params: &PatchParams) -> Result<(), kube::Error> {
+        let leases: Api<DynamicObject> =
+            Api::namespaced_with(self.client.clone(), lease::NAMESPACE, &ApiResource::erase::<Lease>(&()));
+        let renewed = json!({"spec": lease["spec"]});
+        match leases.patch(name, params, &Patch::Merge(&renewed)).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => {
+                let lease = serde_json::from_value(lease).map_err(kube::Error::SerdeError)?;
+                leases.create(&PostParams::default(), &lease).await?;
+            }
+            other => drop(other?),
         }
         Ok(())
     }

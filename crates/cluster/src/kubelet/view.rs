@@ -1,7 +1,7 @@
 //! What simulated kubelets read of nodes and pods. Anything else in an object, also what a newer Kubernetes
 //! may add, is passed over.
 
-use super::{EXIT_CODE, RUN_SECONDS};
+use super::{EXIT_CODE, FAILED, RUN_SECONDS};
 use jiff::Timestamp;
 use kube::core::DynamicObject;
 use serde_json::{Map, Value};
@@ -37,11 +37,26 @@ pub enum Phase {
     Ended,
 }
 
+/// When containers that ended are started again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RestartPolicy {
+    /// Always.
+    Always,
+    /// If they failed.
+    OnFailure,
+    /// Never.
+    Never,
+}
+
 /// A node, as a kubelet sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeView {
     /// Its name.
     pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// Its kubelet is to be silent: [`FAILED`].
+    pub failed: bool,
     /// `metadata.resourceVersion`
     pub version: String,
     /// `metadata.labels`
@@ -87,6 +102,12 @@ pub struct PodView {
     pub start_time: Option<String>,
     /// When the first of its containers was started.
     pub running_since: Option<Timestamp>,
+    /// When its containers ended, if they wait to be started again.
+    pub crashed_at: Option<Timestamp>,
+    /// How often its containers were started again.
+    pub restarts: u32,
+    /// `spec.restartPolicy`
+    pub restart_policy: RestartPolicy,
     /// `status.podIP`
     pub address: Option<Ipv4Addr>,
     /// [`RUN_SECONDS`]
@@ -114,6 +135,8 @@ impl NodeView {
         let status = object.data.get("status").unwrap_or(&Value::Null);
         Ok(Self {
             name: required(object.metadata.name.as_deref(), "metadata.name")?,
+            uid: object.metadata.uid.clone().unwrap_or_default(),
+            failed: object.metadata.annotations.as_ref().and_then(|all| all.get(FAILED)).is_some_and(|v| v == "true"),
             version: object.metadata.resource_version.clone().unwrap_or_default(),
             labels: object.metadata.labels.clone().unwrap_or_default(),
             capacity: map(status, "capacity"),
@@ -178,6 +201,13 @@ impl PodView {
             conditions: list(status, "conditions").to_vec(),
             start_time: text(status, "startTime").map(str::to_owned),
             running_since: running_since(status),
+            crashed_at: crashed_at(status),
+            restarts: restarts(status),
+            restart_policy: match text(spec, "restartPolicy") {
+                Some("Always") => RestartPolicy::Always,
+                Some("OnFailure") => RestartPolicy::OnFailure,
+                _ => RestartPolicy::Never,
+            },
             address: text(status, "podIP").and_then(|address| address.parse().ok()),
             run_seconds: run_seconds.and_then(|v| v.parse().ok()),
             exit_code: exit_code.and_then(|v| v.parse().ok()).unwrap_or(0),
@@ -191,6 +221,19 @@ fn running_since(status: &Value) -> Option<Timestamp> {
         .iter()
         .filter_map(|container| container.pointer("/state/running/startedAt")?.as_str()?.parse().ok())
         .min()
+}
+
+fn crashed_at(status: &Value) -> Option<Timestamp> {
+    list(status, "containerStatuses")
+        .iter()
+        .filter(|container| container.pointer("/state/waiting").is_some())
+        .filter_map(|container| container.pointer("/lastState/terminated/finishedAt")?.as_str()?.parse().ok())
+        .max()
+}
+
+fn restarts(status: &Value) -> u32 {
+    let counts = list(status, "containerStatuses").iter().filter_map(|c| c.get("restartCount")?.as_u64());
+    counts.max().map_or(0, |count| u32::try_from(count).unwrap_or(u32::MAX))
 }
 
 fn containers(spec: &Value, field: &str) -> Vec<Container> {

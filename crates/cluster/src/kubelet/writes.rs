@@ -22,6 +22,13 @@ pub enum Effect {
         /// The patch.
         patch: Value,
     },
+    /// Give a sign of life for a node: renew its lease, or make it. Wants an answer.
+    RenewLease {
+        /// Which node.
+        name: String,
+        /// The lease.
+        lease: Value,
+    },
     /// Merge-patch the status of a pod, under the same guard. Wants an answer.
     PatchPod {
         /// Which pod.
@@ -50,6 +57,7 @@ impl Effect {
     pub fn target(&self) -> Option<Target> {
         match self {
             Self::PatchNode { name, .. } | Self::LabelNode { name, .. } => Some(Target::Node(name.clone())),
+            Self::RenewLease { name, .. } => Some(Target::Lease(name.clone())),
             Self::PatchPod { pod, .. } | Self::DeletePod { pod } => Some(Target::Pod(pod.clone())),
             Self::Warn { .. } => None,
         }
@@ -61,6 +69,8 @@ impl Effect {
 pub enum Target {
     /// A node, by name.
     Node(String),
+    /// The lease of a node, by name.
+    Lease(String),
     /// A pod.
     Pod(PodRef),
 }

@@ -6,6 +6,7 @@ use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tutti_cluster::cluster::{Cluster, ClusterOptions};
+use tutti_cluster::controllers;
 use tutti_cluster::kubelet::{self, NodeTemplate};
 use tutti_cluster::listener::Port;
 
@@ -20,9 +21,12 @@ async fn start(nodes: u32) -> Cluster {
         kubelets: kubelet::Options {
             start_delay: Duration::from_millis(20),
             stop_delay: Duration::from_millis(20),
-            orphan_delay: Some(Duration::from_millis(100)),
             ..kubelet::Options::default()
         },
+        controllers: Some(controllers::Options {
+            orphan_delay: Duration::from_millis(100),
+            ..controllers::Options::default()
+        }),
         ..ClusterOptions::default()
     };
     Cluster::start(options).await.expect("the cluster starts")
@@ -124,6 +128,7 @@ async fn a_pod_ends_by_the_clock_with_its_exit_code() {
     let client = cluster.client();
     let mut pod = mk_pod("p", &json!({"cpu": "1"}));
     let annotations = [("tutti.dev/run-seconds", "0"), ("tutti.dev/exit-code", "3")];
+    pod.spec.as_mut().unwrap().restart_policy = Some("Never".to_owned());
     pod.metadata.annotations = Some(annotations.map(|(k, v)| (k.to_owned(), v.to_owned())).into());
     bind(&client, &pod, "node-0").await;
     let ended = wait_for_phase(&client, "p", "Failed").await;

@@ -6,8 +6,6 @@
 mod revision;
 mod rollout;
 mod status;
-#[cfg(test)]
-mod tests;
 mod view;
 
 pub(crate) use self::view::{DeploymentSpec, DeploymentStatus, DeploymentView};
@@ -22,7 +20,7 @@ use rollout::Sized;
 use serde_json::{Map, Value, json};
 use status::News;
 use std::sync::Arc;
-use tutti_controllers::{Action, Note, Plan, Severity};
+use tutti_controllers::{Action, Edit, Note, Plan, Severity};
 
 /// The resources that Deployments are made of.
 #[derive(Debug)]
@@ -66,7 +64,7 @@ pub(super) fn plan(
     }
     if wanted != deployment.status.0 {
         let patch = status::patch(deployment, &wanted);
-        plan.actions.push(Action::status(&resources.deployments, deployment.key(), patch));
+        plan.actions.push(Action::patch(&resources.deployments, deployment.key(), Edit::status(patch)));
     }
     plan
 }
@@ -153,7 +151,7 @@ impl Rollout<'_> {
             "uid": self.deployment.uid(), "annotations": {revision::REVISION: number},
         }});
         let key = self.deployment.key();
-        self.plan.actions.push(Action::patch(&self.resources.deployments, key, patch));
+        self.plan.actions.push(Action::patch(&self.resources.deployments, key, Edit::merge(patch)));
     }
 
     /// Scales a set and sets annotations of it, as far as that changes anything.
@@ -176,7 +174,7 @@ impl Rollout<'_> {
         if !annotations.is_empty() {
             patch["metadata"]["annotations"] = annotations.into();
         }
-        self.plan.actions.push(Action::patch(&self.resources.replica_sets, set.key(), patch));
+        self.plan.actions.push(Action::patch(&self.resources.replica_sets, set.key(), Edit::merge(patch)));
     }
 
     fn tell_scaled(&mut self, name: &str, from: u32, to: u32) {

@@ -73,7 +73,7 @@ fn note_progress(
         return;
     };
     let reason = conditions::text(&status.conditions, PROGRESSING, "reason").to_owned();
-    let mut set = |state: &str, reason: &str, message: &str, status: &mut DeploymentStatus| {
+    let set = |state: &str, reason: &str, message: &str, status: &mut DeploymentStatus| {
         conditions::set(&mut status.conditions, says(PROGRESSING, state, reason, message), &MOMENTS, now)
     };
     if spec.paused {
@@ -130,8 +130,10 @@ fn has_progressed(before: &DeploymentStatus, now: &DeploymentStatus) -> bool {
 
 /// The merge patch that writes a status.
 pub(super) fn patch(deployment: &DeploymentView, status: &DeploymentStatus) -> Value {
+    // Nobody else writes these fields, and the revision in the annotations is written beside them: no version guards
+    // this patch, or one of the two would always lose.
     json!({
-        "metadata": {"uid": deployment.uid(), "resourceVersion": deployment.version()},
+        "metadata": {"uid": deployment.uid()},
         "status": {
             "observedGeneration": status.observed_generation,
             "replicas": status.replicas,

@@ -1,5 +1,6 @@
 //! What is read of a Deployment, and the numbers that follow from it.
 
+use crate::controllers::share::{Round, share};
 use serde_json::Value;
 use tutti_controllers::{Checked, Loose, View};
 
@@ -55,7 +56,7 @@ pub(crate) struct DeploymentStatus {
 }
 
 impl DeploymentSpec {
-    pub(super) fn wanted(&self) -> u32 {
+    pub(crate) fn wanted(&self) -> u32 {
         self.replicas.unwrap_or(1)
     }
 
@@ -78,7 +79,7 @@ impl DeploymentSpec {
             return 0;
         }
         let rule = self.strategy.rolling_update.as_ref().and_then(|rule| rule.max_surge.as_ref());
-        share(rule, self.wanted(), Round::Up)
+        share(rule.unwrap_or(&SLACK_DEFAULT.into()), self.wanted(), Round::Up)
     }
 
     /// How many pods may be missing during an update. Never none if none may be surplus: nothing could move.
@@ -87,31 +88,10 @@ impl DeploymentSpec {
             return 0;
         }
         let rule = self.strategy.rolling_update.as_ref().and_then(|rule| rule.max_unavailable.as_ref());
-        let share = share(rule, self.wanted(), Round::Down);
+        let share = share(rule.unwrap_or(&SLACK_DEFAULT.into()), self.wanted(), Round::Down);
         let at_least = u32::from(self.max_surge() == 0);
         share.max(at_least).min(self.wanted())
     }
-}
-
-#[derive(Clone, Copy)]
-enum Round {
-    Up,
-    Down,
-}
-
-/// A number, or a share of a total such as `25%`.
-fn share(rule: Option<&Value>, total: u32, round: Round) -> u32 {
-    if let Some(number) = rule.and_then(Value::as_u64) {
-        return u32::try_from(number).unwrap_or(u32::MAX);
-    }
-    let text = rule.and_then(Value::as_str).unwrap_or(SLACK_DEFAULT);
-    let percent: u64 = text.strip_suffix('%').and_then(|digits| digits.parse().ok()).unwrap_or(0);
-    let product = u64::from(total).saturating_mul(percent);
-    let share = match round {
-        Round::Up => product.div_ceil(100),
-        Round::Down => product / 100,
-    };
-    u32::try_from(share).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

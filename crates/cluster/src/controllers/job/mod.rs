@@ -11,8 +11,6 @@ mod indexes;
 mod pods;
 mod policies;
 mod sync;
-#[cfg(test)]
-mod tests;
 mod view;
 
 pub(crate) use self::view::{JobSpec, JobStatus, JobView};

@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tutti_controllers::{Action, Note, Plan, PodView, Severity, is_active, is_ready, stamp};
+use tutti_controllers::{Action, Edit, Note, Plan, PodView, Severity, is_active, is_ready, stamp};
 
 /// Pods that are made or deleted in one go.
 const PODS_PER_PLAN_MAX: usize = 500;
@@ -247,7 +247,7 @@ impl<'a> Sync<'a> {
     fn delete(&mut self, pods: &[&PodView], uncounted: bool) {
         for pod in pods {
             let first = (uncounted && pod.has_finalizer(TRACKING))
-                .then(|| (Box::new(pod.without_finalizer(TRACKING)), false));
+                .then(|| pod.without_finalizer(TRACKING));
             self.plan.actions.push(Action::Delete {
                 resource: Arc::clone(&self.resources.pods),
                 key: pod.key(),
@@ -344,7 +344,7 @@ impl<'a> Sync<'a> {
         let patch = json!({
             "metadata": {"uid": self.job.uid(), "resourceVersion": self.job.version()}, "status": status,
         });
-        self.plan.actions.push(Action::status(&self.resources.jobs, self.job.key(), patch));
+        self.plan.actions.push(Action::patch(&self.resources.jobs, self.job.key(), Edit::status(patch)));
     }
 }
 

@@ -73,17 +73,65 @@ fn a_pod_deleted_before_it_started_never_runs() {
 }
 
 #[test]
-fn pods_of_a_removed_node_are_removed_after_a_while_unless_it_returns() {
+fn pods_of_a_removed_node_are_left_to_the_cluster_and_run_on_if_it_returns() {
     let mut world = world_with_node(&json!({"cpu": "4"}));
     world.store_and_settle(mk_pod("p", "n", &json!({"cpu": "1"})));
     world.pass_and_settle(500);
     let node = world.get("Node//n").unwrap().clone();
     assert_eq!(world.step(Input::NodeGone("n".to_owned())), []);
-    assert_eq!(world.pass(4999), []);
+    assert_eq!(world.pass(1_000_000), []);
     world.store_and_settle(node);
-    assert_eq!(world.pass(10_000), []);
-    world.step(Input::NodeGone("n".to_owned()));
-    assert_eq!(world.pass(5000), [Effect::DeletePod { pod: pod_ref("p") }]);
+    assert_eq!(world.phase("p"), "Running");
+}
+
+/// Restart count and reason of waiting of the only container.
+fn container(world: &World) -> (u64, String) {
+    let status = &world.get("Pod/default/p").unwrap()["status"]["containerStatuses"][0];
+    let reason = status["state"]["waiting"]["reason"].as_str().unwrap_or("runs");
+    (status["restartCount"].as_u64().unwrap(), reason.to_owned())
+}
+
+#[test]
+fn containers_that_end_are_started_again_if_the_policy_says_so_and_more_and_more_slowly() {
+    for (policy, code) in [("Always", "0"), ("Always", "1"), ("OnFailure", "1")] {
+        let mut world = world_with_node(&json!({"cpu": "4"}));
+        let mut pod = annotated(mk_pod("p", "n", &json!({})), &[(RUN_SECONDS, "3"), (EXIT_CODE, code)]);
+        pod["spec"]["restartPolicy"] = json!(policy);
+        world.store_and_settle(pod);
+        world.pass_and_settle(500);
+        assert_eq!(container(&world), (0, "runs".to_owned()));
+        world.pass_and_settle(3_000);
+        assert_eq!(container(&world), (1, "runs".to_owned()), "at once the first time");
+        world.pass_and_settle(3_000);
+        assert_eq!(container(&world), (1, "CrashLoopBackOff".to_owned()));
+        let pod = world.get("Pod/default/p").unwrap();
+        assert_eq!(condition(pod, "Ready")["status"], "False");
+        let last = &pod["status"]["containerStatuses"][0]["lastState"]["terminated"];
+        assert_eq!(last["exitCode"].to_string(), code);
+        world.pass_and_settle(9_000);
+        world.restart();
+        assert_eq!(container(&world), (1, "CrashLoopBackOff".to_owned()));
+        world.pass_and_settle(1_000);
+        assert_eq!(container(&world), (2, "runs".to_owned()));
+        assert_eq!(condition(world.get("Pod/default/p").unwrap(), "Ready")["status"], "True");
+        world.pass_and_settle(3_000);
+        world.pass_and_settle(19_000);
+        assert_eq!(container(&world), (2, "CrashLoopBackOff".to_owned()), "twice as long the next time");
+        world.pass_and_settle(1_000);
+        assert_eq!(container(&world), (3, "runs".to_owned()));
+        assert_eq!(world.phase("p"), "Running");
+    }
+}
+
+#[test]
+fn a_container_that_ended_well_is_not_started_again_on_failure() {
+    let mut world = world_with_node(&json!({"cpu": "4"}));
+    let mut pod = annotated(mk_pod("p", "n", &json!({})), &[(RUN_SECONDS, "3")]);
+    pod["spec"]["restartPolicy"] = json!("OnFailure");
+    world.store_and_settle(pod);
+    world.pass_and_settle(500);
+    world.pass_and_settle(3_000);
+    assert_eq!(world.phase("p"), "Succeeded");
 }
 
 #[test]

@@ -8,7 +8,7 @@ mod restarts;
 
 use super::core::{Core, Input};
 use super::view::{NodeView, PodRef, PodView};
-use super::writes::{Effect, Outcome};
+use super::writes::{Effect, Outcome, Target};
 use super::{EXIT_CODE, KUBELET_VERSION, Options, RUN_SECONDS};
 use jiff::{SignedDuration, Timestamp};
 use kube::core::DynamicObject;
@@ -21,6 +21,7 @@ struct World {
     now: Timestamp,
     options: Options,
     objects: Vec<Value>,
+    leases: std::collections::BTreeMap<String, Value>,
     version: u64,
     /// What goes wrong with the next writes.
     faults: std::collections::VecDeque<Fault>,
@@ -41,7 +42,7 @@ impl World {
             start_delay: Duration::from_millis(500),
             stop_delay: Duration::from_secs(1),
             heartbeat_interval: Duration::from_secs(100),
-            orphan_delay: Some(Duration::from_secs(5)),
+            lease_interval: Duration::from_secs(10),
         };
         let now = "2026-11-15T12:00:00Z".parse().unwrap();
         let mut world = Self {
@@ -49,6 +50,7 @@ impl World {
             now,
             options,
             objects: Vec::new(),
+            leases: std::collections::BTreeMap::new(),
             version: 1,
             faults: std::collections::VecDeque::new(),
         };
@@ -56,8 +58,19 @@ impl World {
         world
     }
 
+    /// Signs of life are done at once; everything else is for the test to see.
     fn step(&mut self, input: Input) -> Vec<Effect> {
-        self.core.step(input, self.now)
+        let mut rest = Vec::new();
+        let mut queue = std::collections::VecDeque::from(self.core.step(input, self.now));
+        while let Some(effect) = queue.pop_front() {
+            let Effect::RenewLease { name, lease } = effect else {
+                rest.push(effect);
+                continue;
+            };
+            self.leases.insert(name.clone(), lease);
+            queue.extend(self.core.step(Input::Answered(Target::Lease(name), Outcome::Done), self.now));
+        }
+        rest
     }
 
     fn pass(&mut self, millis: i64) -> Vec<Effect> {
@@ -125,7 +138,7 @@ impl World {
                 more.extend(self.step(Input::PodGone(pod.clone())));
                 Outcome::Done
             }
-            Effect::Warn { .. } => Outcome::Done,
+            Effect::Warn { .. } | Effect::RenewLease { .. } => Outcome::Done,
         };
         let outcome = if fault.is_some() { Outcome::Failed("lost".to_owned()) } else { outcome };
         more.extend(self.step(Input::Answered(target, outcome)));

@@ -85,3 +85,57 @@ fn every_node_gets_an_address_of_its_own() {
     seen.dedup();
     assert_eq!(seen.len(), 3);
 }
+
+#[test]
+fn a_living_node_renews_its_lease_and_a_failed_one_is_silent_until_it_is_restored() {
+    let mut world = world_with_node(&json!({"cpu": "4"}));
+    let renewed = |world: &World| world.leases.get("n").map(|lease| lease["spec"]["renewTime"].clone());
+    world.pass(10_000);
+    let first = renewed(&world).expect("a lease within the first interval");
+    assert_eq!(world.leases["n"]["spec"]["leaseDurationSeconds"], 40);
+    assert_eq!(world.leases["n"]["metadata"]["ownerReferences"][0]["uid"], "n");
+    world.pass(10_000);
+    let second = renewed(&world).unwrap();
+    assert_ne!(first, second);
+
+    world.store_and_settle(mk_pod("p", "n", &json!({"cpu": "1"})));
+    world.pass_and_settle(500);
+    let mut node = world.get("Node//n").unwrap().clone();
+    node["metadata"]["annotations"] = json!({"tutti.dev/failed": "true"});
+    world.store_and_settle(node);
+    let mut going = world.get("Pod/default/p").unwrap().clone();
+    going["metadata"]["deletionTimestamp"] = json!("2026-11-15T12:00:00Z");
+    going["metadata"]["deletionGracePeriodSeconds"] = json!(1);
+    assert_eq!(world.store(going), []);
+    assert_eq!(world.store(mk_pod("late", "n", &json!({"cpu": "1"}))), []);
+    let last = renewed(&world);
+    assert_eq!(world.pass(1_000_000), [], "a dead machine does nothing");
+    assert_eq!(renewed(&world), last);
+
+    let mut node = world.get("Node//n").unwrap().clone();
+    node["metadata"]["annotations"] = json!({});
+    node["status"]["conditions"] = json!([{"type": "Ready", "status": "Unknown"}]);
+    world.store_and_settle(node);
+    world.pass_and_settle(10_000);
+    assert_eq!(condition(world.get("Node//n").unwrap(), "Ready")["status"], "True");
+    assert_ne!(renewed(&world), last);
+    assert_eq!((world.phase("p"), world.phase("late")), ("gone".to_owned(), "Running".to_owned()));
+}
+
+#[test]
+fn a_pod_that_was_called_unready_while_its_node_was_silent_is_ready_again() {
+    let mut world = world_with_node(&json!({"cpu": "4"}));
+    world.store_and_settle(mk_pod("p", "n", &json!({"cpu": "1"})));
+    world.pass_and_settle(500);
+    let mut pod = world.get("Pod/default/p").unwrap().clone();
+    let started = pod["status"]["containerStatuses"].clone();
+    for condition in pod["status"]["conditions"].as_array_mut().unwrap() {
+        if condition["type"] == "Ready" {
+            condition["status"] = json!("False");
+        }
+    }
+    world.store_and_settle(pod);
+    let pod = world.get("Pod/default/p").unwrap();
+    assert_eq!(condition(pod, "Ready")["status"], "True");
+    assert_eq!(pod["status"]["containerStatuses"], started, "its containers ran all along");
+}
