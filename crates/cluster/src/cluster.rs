@@ -133,7 +133,8 @@ impl Cluster {
         tasks.spawn(listener::serve(listener, identities.server, router, shutdown.clone()));
         tasks.spawn(until(shutdown.clone(), server::run_janitor(server.clone())));
         if let Some(controllers) = options.controllers {
-            tasks.spawn(controllers::run(in_process.clone(), controllers, ended(shutdown.clone())));
+            let end = ended(shutdown.clone());
+            tasks.spawn(controllers::run(in_process.clone(), controllers, options.release, end));
         }
         if options.simulate_nodes {
             tasks.spawn(kubelet::run(in_process.clone(), options.kubelets, ended(shutdown)));

@@ -23,6 +23,7 @@ mod tests;
 mod world;
 
 
+use crate::registry::{Catalog, Release};
 use kube::Client;
 use std::time::Duration;
 use tutti_controllers::{protection, shell};
@@ -53,17 +54,26 @@ impl Default for Options {
     }
 }
 
-/// Runs all controllers until `shutdown` completes.
-pub async fn run(client: Client, options: Options, shutdown: impl Future<Output = ()> + Send) {
-    let world = World::new(options);
-    let watches = shell::Watches::new(client)
+/// Runs all controllers on a cluster of this release until `shutdown` completes.
+pub async fn run(
+    client: Client,
+    options: Options,
+    release: Release,
+    shutdown: impl Future<Output = ()> + Send,
+) {
+    let mut served = Catalog::new(release).resources();
+    let groups = served.find(|resource| resource.kind == "PodGroup").and_then(|resource| resource.versions.first());
+    let groups = groups.map(|version| protection::pod_groups(version));
+    let mut watches = shell::Watches::new(client)
         .add(&tutti_controllers::pods(), world::Event::Pod)
         .add(&node::nodes(), world::Event::Node)
         .add(&node::leases(), world::Event::Lease)
         .add(&job::Resources::default().jobs, world::Event::Job)
         .add(&replica_set::Resources::default().replica_sets, world::Event::ReplicaSet)
         .add(&deployment::Resources::default().deployments, world::Event::Deployment)
-        .add(&budget::budgets(), world::Event::Budget)
-        .add(&protection::pod_groups(world::GROUP_VERSION), world::Event::Group);
-    shell::run(world, watches, MANAGER, shutdown).await;
+        .add(&budget::budgets(), world::Event::Budget);
+    if let Some(groups) = &groups {
+        watches = watches.add(groups, world::Event::Group);
+    }
+    shell::run(World::new(options, groups), watches, MANAGER, shutdown).await;
 }

@@ -16,8 +16,6 @@ use tutti_controllers::{
     controller_of, protection,
 };
 
-/// The version in which pod groups are read; any served one will do.
-pub(super) const GROUP_VERSION: &str = "v1beta1";
 /// Pods that are removed at a time because too many have ended.
 const COLLECTED_PER_PLAN_MAX: usize = 500;
 
@@ -94,15 +92,16 @@ struct Resources {
     pods: Arc<ApiResource>,
     nodes: Arc<ApiResource>,
     budgets: Arc<ApiResource>,
-    groups: Arc<ApiResource>,
+    /// Nothing where no groups are served.
+    groups: Option<Arc<ApiResource>>,
     jobs: job::Resources,
     sets: replica_set::Resources,
     deployments: deployment::Resources,
 }
 
 impl World {
-    /// A picture of nothing yet.
-    pub(crate) fn new(options: Options) -> Self {
+    /// A picture of nothing yet. Pod groups are `groups`, where there are any.
+    pub(crate) fn new(options: Options, groups: Option<Arc<ApiResource>>) -> Self {
         Self {
             options,
             pods: Cache::default(),
@@ -122,7 +121,7 @@ impl World {
                 pods: tutti_controllers::pods(),
                 nodes: node::nodes(),
                 budgets: budget::budgets(),
-                groups: protection::pod_groups(GROUP_VERSION),
+                groups,
                 jobs: job::Resources::default(),
                 sets: replica_set::Resources::default(),
                 deployments: deployment::Resources::default(),
@@ -397,8 +396,10 @@ impl World {
     }
 
     fn plan_group(&self, key: &Key) -> Plan {
-        let Some(group) = self.groups.get(key) else { return Plan::nothing() };
-        protection::plan(group, self.holders.contains_key(key), &self.resources.groups)
+        let (Some(group), Some(resource)) = (self.groups.get(key), &self.resources.groups) else {
+            return Plan::nothing();
+        };
+        protection::plan(group, self.holders.contains_key(key), resource)
     }
 
     fn plan_ended_pods(&self) -> Plan {
@@ -454,7 +455,7 @@ impl Core for World {
             && self.sets.is_listed()
             && self.deployments.is_listed()
             && self.budgets.is_listed()
-            && self.groups.is_listed()
+            && (self.groups.is_listed() || self.resources.groups.is_none())
     }
 
     fn has_seen(&self, written: &Written) -> bool {

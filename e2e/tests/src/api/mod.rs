@@ -107,6 +107,7 @@ impl Comparison {
             simulate_nodes: false,
             // The control plane that it is compared with runs without them too.
             service_accounts: false,
+            controllers: None,
             ..ClusterOptions::default()
         };
         let cluster = Cluster::start(options).await?;

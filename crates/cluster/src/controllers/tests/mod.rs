@@ -31,7 +31,7 @@ impl Sim {
     fn new() -> Self {
         let options = Options { orphan_delay: Duration::from_secs(40), ended_pods_max: 50, ..Options::default() };
         let mut sim = Self {
-            world: World::new(options),
+            world: World::new(options, Some(tutti_controllers::protection::pod_groups("v1beta1"))),
             queue: Queue::default(),
             now: "2026-11-15T12:00:00Z".parse().unwrap(),
             objects: BTreeMap::new(),
