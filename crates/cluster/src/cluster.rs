@@ -133,9 +133,12 @@ impl Cluster {
         tasks.spawn(listener::serve(listener, identities.server, router, shutdown.clone()));
         tasks.spawn(until(shutdown.clone(), server::run_janitor(server.clone())));
         if let Some(controllers) = options.controllers {
-            let end = ended(shutdown.clone());
-            tasks.spawn(controllers::run(in_process.clone(), controllers, options.release, end));
+            tasks.spawn(controllers::run(in_process.clone(), controllers, ended(shutdown.clone())));
         }
+        // Part of the API rather than a convenience: what the API server protects, somebody has to let go.
+        let protection =
+            controllers::protect_groups(in_process.clone(), options.release, ended(shutdown.clone()));
+        tasks.spawn(protection);
         if options.simulate_nodes {
             tasks.spawn(kubelet::run(in_process.clone(), options.kubelets, ended(shutdown)));
         }

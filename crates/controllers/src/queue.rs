@@ -165,7 +165,10 @@ mod tests {
         queue.ask("a", at(3));
         queue.ask("a", at(7));
         assert_eq!(queue.next_due(), Some(at(3)));
-        assert_eq!([pop(&mut queue, 2), pop(&mut queue, 10), pop(&mut queue, 10)], [None, Some("a"), Some("b")]);
+        assert_eq!(
+            [pop(&mut queue, 2), pop(&mut queue, 10), pop(&mut queue, 10)],
+            [None, Some("a"), Some("b")]
+        );
         assert_eq!(pop(&mut queue, 1000), None);
     }
 
@@ -211,7 +214,12 @@ mod tests {
         assert_eq!(queue.pop(at(100), |_| false), None);
         queue.ask("a", at(200));
         assert_eq!(queue.pop(at(200), |written| written.version <= 7), Some("a"), "the watch caught up");
-        queue.done(&"a", Outcome { written: vec![Written { plural: "pods".to_owned(), version: 9 }], failed: false }, None, at(200));
+        queue.done(
+            &"a",
+            Outcome { written: vec![Written { plural: "pods".to_owned(), version: 9 }], failed: false },
+            None,
+            at(200),
+        );
         queue.ask("a", at(300));
         assert_eq!(queue.pop(at(300), |_| false), None);
         assert_eq!(queue.pop(at(200) + SETTLE, |_| false), Some("a"), "a lost watch does not stop the work");

@@ -226,8 +226,7 @@ impl Writer {
         let kind = resource.kind.to_lowercase();
         let result = async {
             let object = serde_json::from_value(object).map_err(kube::Error::SerdeError)?;
-            let params =
-                PostParams { field_manager: Some(self.manager.to_owned()), ..PostParams::default() };
+            let params = PostParams { field_manager: Some(self.manager.to_owned()), ..PostParams::default() };
             self.api(resource, namespace).create(&params, &object).await
         }
         .await;

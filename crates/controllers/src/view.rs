@@ -151,8 +151,14 @@ struct Metadata {
     finalizers: Option<Vec<String>>,
 }
 
+/// What kubectl writes of a whole manifest into an annotation; nobody here reads it.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
 impl From<Metadata> for ObjectMeta {
-    fn from(metadata: Metadata) -> Self {
+    fn from(mut metadata: Metadata) -> Self {
+        if let Some(annotations) = &mut metadata.annotations {
+            annotations.remove(LAST_APPLIED);
+        }
         Self {
             name: metadata.name,
             namespace: metadata.namespace,

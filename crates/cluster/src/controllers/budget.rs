@@ -81,8 +81,11 @@ pub(super) fn plan(
             status.desired_healthy = desired;
             let spare = status.current_healthy.saturating_sub(desired);
             status.disruptions_allowed = if expected == 0 { 0 } else { spare };
-            let (state, reason) =
-                if spare > 0 && expected > 0 { ("True", "SufficientPods") } else { ("False", "InsufficientPods") };
+            let (state, reason) = if spare > 0 && expected > 0 {
+                ("True", "SufficientPods")
+            } else {
+                ("False", "InsufficientPods")
+            };
             note(&mut status, state, reason, "", now);
         }
         Err(message) => {
@@ -111,7 +114,8 @@ fn expectation(
     pods: &[&PodView],
     controller_of: impl Fn(&PodView) -> Result<Option<(String, u32)>, String>,
 ) -> Result<(u32, u32), String> {
-    if let (None, Some(number)) = (&spec.max_unavailable, spec.min_available.as_ref().and_then(Value::as_u64)) {
+    if let (None, Some(number)) = (&spec.max_unavailable, spec.min_available.as_ref().and_then(Value::as_u64))
+    {
         let count = u32::try_from(pods.len()).unwrap_or(u32::MAX);
         return Ok((count, u32::try_from(number).unwrap_or(u32::MAX)));
     }
@@ -150,7 +154,8 @@ fn still_leaving(
 
 fn patch(budget: &BudgetView, status: &BudgetStatus) -> Value {
     // A merge keeps what it does not mention, so pods that are no longer leaving are taken out by name.
-    let gone = budget.status.0.disrupted_pods.keys().filter(|name| !status.disrupted_pods.contains_key(*name));
+    let gone =
+        budget.status.0.disrupted_pods.keys().filter(|name| !status.disrupted_pods.contains_key(*name));
     let mut disrupted: Map<String, Value> = gone.map(|name| (name.clone(), Value::Null)).collect();
     disrupted.extend(status.disrupted_pods.iter().map(|(name, since)| (name.clone(), json!(since))));
     let mut fields = json!({

@@ -22,7 +22,6 @@ mod share;
 mod tests;
 mod world;
 
-
 use crate::registry::{Catalog, Release};
 use kube::Client;
 use std::time::Duration;
@@ -54,17 +53,9 @@ impl Default for Options {
     }
 }
 
-/// Runs all controllers on a cluster of this release until `shutdown` completes.
-pub async fn run(
-    client: Client,
-    options: Options,
-    release: Release,
-    shutdown: impl Future<Output = ()> + Send,
-) {
-    let mut served = Catalog::new(release).resources();
-    let groups = served.find(|resource| resource.kind == "PodGroup").and_then(|resource| resource.versions.first());
-    let groups = groups.map(|version| protection::pod_groups(version));
-    let mut watches = shell::Watches::new(client)
+/// Runs all controllers until `shutdown` completes.
+pub async fn run(client: Client, options: Options, shutdown: impl Future<Output = ()> + Send) {
+    let watches = shell::Watches::new(client)
         .add(&tutti_controllers::pods(), world::Event::Pod)
         .add(&node::nodes(), world::Event::Node)
         .add(&node::leases(), world::Event::Lease)
@@ -72,8 +63,16 @@ pub async fn run(
         .add(&replica_set::Resources::default().replica_sets, world::Event::ReplicaSet)
         .add(&deployment::Resources::default().deployments, world::Event::Deployment)
         .add(&budget::budgets(), world::Event::Budget);
-    if let Some(groups) = &groups {
-        watches = watches.add(groups, world::Event::Group);
+    shell::run(World::new(options), watches, MANAGER, shutdown).await;
+}
+
+/// Lets deleted pod groups go once nobody needs them, until `shutdown` completes.
+pub async fn protect_groups(client: Client, release: Release, shutdown: impl Future<Output = ()> + Send) {
+    let mut served = Catalog::new(release).resources();
+    let groups =
+        served.find(|resource| resource.kind == "PodGroup").and_then(|resource| resource.versions.first());
+    match groups {
+        Some(version) => protection::run(client, protection::pod_groups(version), MANAGER, shutdown).await,
+        None => shutdown.await,
     }
-    shell::run(World::new(options, groups), watches, MANAGER, shutdown).await;
 }

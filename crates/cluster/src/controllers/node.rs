@@ -141,8 +141,10 @@ fn unknown_conditions(node: &NodeView, now: Timestamp) -> Vec<Value> {
         conditions::set(&mut all, Says { kind, status: "Unknown", reason, message }, &[], now);
         let set = all.iter_mut().find(|c| c.get("type").and_then(Value::as_str) == Some(kind));
         if let Some(condition) = set.and_then(Value::as_object_mut) {
-            condition
-                .insert("lastHeartbeatTime".to_owned(), heartbeat.unwrap_or_else(|| json!(stamp(node.created()))));
+            condition.insert(
+                "lastHeartbeatTime".to_owned(),
+                heartbeat.unwrap_or_else(|| json!(stamp(node.created()))),
+            );
         }
     }
     all
@@ -170,7 +172,8 @@ fn taints(node: &NodeView, ready: &str, now: Timestamp) -> Vec<Value> {
         (text("key"), text("effect"))
     };
     let is_ours = |key: &str| {
-        [NOT_READY, UNREACHABLE, UNSCHEDULABLE].contains(&key) || PRESSURES.iter().any(|(_, taint)| *taint == key)
+        [NOT_READY, UNREACHABLE, UNSCHEDULABLE].contains(&key)
+            || PRESSURES.iter().any(|(_, taint)| *taint == key)
     };
     let mut taints: Vec<Value> = node.spec.taints.0.clone();
     taints.retain(|taint| {
@@ -242,8 +245,11 @@ mod tests {
         assert_eq!(conditions[0]["lastHeartbeatTime"], "2026-11-15T11:55:00Z");
         let unknown = node(|n| n["status"]["conditions"][0]["status"] = json!("Unknown"));
         let plan = look(&unknown, None);
-        let expected =
-            ["mine:NoSchedule", "node.kubernetes.io/unreachable:NoSchedule", "node.kubernetes.io/unreachable:NoExecute"];
+        let expected = [
+            "mine:NoSchedule",
+            "node.kubernetes.io/unreachable:NoSchedule",
+            "node.kubernetes.io/unreachable:NoExecute",
+        ];
         assert_eq!(taints_of(&plan), expected);
     }
 
@@ -251,8 +257,11 @@ mod tests {
     fn taints_follow_from_the_state_of_a_node() {
         let alive = lease("2026-11-15T12:00:00.000000Z", 40);
         let unready = node(|n| n["status"]["conditions"][0]["status"] = json!("False"));
-        let expected =
-            ["mine:NoSchedule", "node.kubernetes.io/not-ready:NoSchedule", "node.kubernetes.io/not-ready:NoExecute"];
+        let expected = [
+            "mine:NoSchedule",
+            "node.kubernetes.io/not-ready:NoSchedule",
+            "node.kubernetes.io/not-ready:NoExecute",
+        ];
         assert_eq!(taints_of(&look(&unready, Some(&alive))), expected);
         let cordoned = node(|n| n["spec"]["unschedulable"] = json!(true));
         assert_eq!(

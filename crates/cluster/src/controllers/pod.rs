@@ -84,7 +84,8 @@ fn evicted_at(
         if tolerations.is_empty() {
             return Some(now);
         }
-        let Some(seconds) = tolerations.iter().filter_map(|toleration| toleration.toleration_seconds).min() else {
+        let Some(seconds) = tolerations.iter().filter_map(|toleration| toleration.toleration_seconds).min()
+        else {
             continue;
         };
         let added = text(taint, "timeAdded").parse().ok().or_else(|| seen(taint)).unwrap_or(now);
@@ -195,10 +196,16 @@ mod tests {
         let seconds = |seconds| json!([{"key": "k", "operator": "Exists", "tolerationSeconds": seconds}]);
         assert!(is_evicted(&look(&pod(json!([])), &tainted)));
         assert!(is_evicted(&look(&pod(json!([{"key": "other", "operator": "Exists"}])), &tainted)));
-        assert!(is_evicted(&look(&pod(json!([{"key": "k", "value": "x", "effect": "NoExecute"}])), &tainted)));
+        assert!(is_evicted(&look(
+            &pod(json!([{"key": "k", "value": "x", "effect": "NoExecute"}])),
+            &tainted
+        )));
         assert!(is_evicted(&look(&pod(seconds(30)), &tainted)));
         let waiting = look(&pod(seconds(60)), &tainted);
-        assert_eq!((waiting.actions, waiting.look_again), (vec![], Some("2026-11-15T12:00:30Z".parse().unwrap())));
+        assert_eq!(
+            (waiting.actions, waiting.look_again),
+            (vec![], Some("2026-11-15T12:00:30Z".parse().unwrap()))
+        );
         for for_ever in [
             json!([{"operator": "Exists"}]),
             json!([{"key": "k", "value": "v"}]),
@@ -234,9 +241,14 @@ mod tests {
         };
         let pods = tutti_controllers::pods();
         let waiting = plan(&pod(json!([])), &nowhere("2026-11-15T11:59:30Z"), &pods, now());
-        assert_eq!((waiting.actions, waiting.look_again), (vec![], Some("2026-11-15T12:00:10Z".parse().unwrap())));
+        assert_eq!(
+            (waiting.actions, waiting.look_again),
+            (vec![], Some("2026-11-15T12:00:10Z".parse().unwrap()))
+        );
         let gone = plan(&pod(json!([])), &nowhere("2026-11-15T11:59:00Z"), &pods, now());
-        let [Action::Delete { now: true, first: Some(edit), .. }] = &gone.actions[..] else { panic!("{gone:?}") };
+        let [Action::Delete { now: true, first: Some(edit), .. }] = &gone.actions[..] else {
+            panic!("{gone:?}")
+        };
         assert_eq!(edit.body["status"]["phase"], "Failed");
     }
 
@@ -244,7 +256,10 @@ mod tests {
     fn a_terminating_pod_waits_for_its_kubelet_unless_the_node_is_out_of_service() {
         let mut going = pod(json!([]));
         going.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now()));
-        assert_eq!(look(&going, &node(json!([{"key": "k", "effect": "NoExecute"}]), "Unknown")), Plan::nothing());
+        assert_eq!(
+            look(&going, &node(json!([{"key": "k", "effect": "NoExecute"}]), "Unknown")),
+            Plan::nothing()
+        );
         let dead = node(json!([{"key": OUT_OF_SERVICE, "effect": "NoExecute"}]), "Unknown");
         assert!(matches!(look(&going, &dead).actions[..], [Action::Delete { now: true, .. }]));
     }

@@ -111,9 +111,8 @@ fn status(
 ) -> ReplicaSetStatus {
     let count = |pods: usize| u32::try_from(pods).unwrap_or(u32::MAX);
     let labels = spec.template.pointer("/metadata/labels").and_then(Value::as_object);
-    let is_labelled = |pod: &&&PodView| {
-        labels.into_iter().flatten().all(|(key, value)| pod.label(key) == value.as_str())
-    };
+    let is_labelled =
+        |pod: &&&PodView| labels.into_iter().flatten().all(|(key, value)| pod.label(key) == value.as_str());
     let mut available = 0;
     for pod in active.iter().filter(|pod| is_ready(pod)) {
         let due = available_at(pod, spec.min_ready_seconds);
@@ -230,17 +229,21 @@ mod tests {
             Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(Timestamp::UNIX_EPOCH));
         assert_eq!(deletes(&look(&set(1, |_| {}), &pods)), ["starting", "unready"]);
         assert_eq!(deletes(&look(&set(1, |_| {}), &going)), ["unready"], "what goes already is not counted");
-        assert!(look(&set(1, |s| s["metadata"]["deletionTimestamp"] = json!("2026-11-15T12:00:00Z")), &pods)
-            .actions
-            .iter()
-            .all(|action| matches!(action, Action::Patch { .. })));
+        assert!(
+            look(&set(1, |s| s["metadata"]["deletionTimestamp"] = json!("2026-11-15T12:00:00Z")), &pods)
+                .actions
+                .iter()
+                .all(|action| matches!(action, Action::Patch { .. }))
+        );
     }
 
     #[test]
     fn a_pod_is_available_once_it_was_ready_for_long_enough() {
         let set = set(2, |set| set["spec"]["minReadySeconds"] = json!(60));
-        let pods =
-            [pod("old", "Running", Some("2026-11-15T11:00:00Z")), pod("new", "Running", Some("2026-11-15T11:59:50Z"))];
+        let pods = [
+            pod("old", "Running", Some("2026-11-15T11:00:00Z")),
+            pod("new", "Running", Some("2026-11-15T11:59:50Z")),
+        ];
         let plan = look(&set, &pods);
         let status = written(&plan).unwrap();
         assert_eq!((&status["readyReplicas"], &status["availableReplicas"]), (&json!(2), &json!(1)));

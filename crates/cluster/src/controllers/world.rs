@@ -12,8 +12,8 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tutti_controllers::{
-    Action, Cache, Change, Checked, Core, Key, Loose, Plan, PodSpec, PodStatus, PodView, View, Written,
-    controller_of, protection,
+    Action, Cache, Change, Checked, Core, Key, Loose, Plan, PodSpec, PodStatus, PodView, Written,
+    controller_of,
 };
 
 /// Pods that are removed at a time because too many have ended.
@@ -36,8 +36,6 @@ pub(crate) enum Event {
     Deployment(Change<DeploymentView>),
     /// About a disruption budget.
     Budget(Change<BudgetView>),
-    /// About a pod group.
-    Group(Change<protection::GroupView>),
 }
 
 /// Which controller should look at what.
@@ -57,8 +55,6 @@ pub(crate) enum Task {
     Node(String),
     /// A bound pod, because of its node.
     Pod(Key),
-    /// A pod group.
-    Group(Key),
     /// All pods that have ended.
     EndedPods,
 }
@@ -74,10 +70,7 @@ pub(crate) struct World {
     sets: Cache<Checked<ReplicaSetSpec>, Loose<ReplicaSetStatus>>,
     deployments: Cache<Checked<DeploymentSpec>, Loose<DeploymentStatus>>,
     budgets: Cache<Checked<BudgetSpec>, Loose<BudgetStatus>>,
-    groups: Cache<()>,
     pods_by_node: BTreeMap<String, BTreeSet<Key>>,
-    /// Pods that hold each group.
-    holders: BTreeMap<Key, BTreeSet<Key>>,
     /// Pods that have ended, oldest first.
     ended: BTreeSet<(Timestamp, Key)>,
     /// When a node that pods are bound to was first missed.
@@ -92,16 +85,14 @@ struct Resources {
     pods: Arc<ApiResource>,
     nodes: Arc<ApiResource>,
     budgets: Arc<ApiResource>,
-    /// Nothing where no groups are served.
-    groups: Option<Arc<ApiResource>>,
     jobs: job::Resources,
     sets: replica_set::Resources,
     deployments: deployment::Resources,
 }
 
 impl World {
-    /// A picture of nothing yet. Pod groups are `groups`, where there are any.
-    pub(crate) fn new(options: Options, groups: Option<Arc<ApiResource>>) -> Self {
+    /// A picture of nothing yet.
+    pub(crate) fn new(options: Options) -> Self {
         Self {
             options,
             pods: Cache::default(),
@@ -111,9 +102,7 @@ impl World {
             sets: Cache::default(),
             deployments: Cache::default(),
             budgets: Cache::default(),
-            groups: Cache::default(),
             pods_by_node: BTreeMap::new(),
-            holders: BTreeMap::new(),
             ended: BTreeSet::new(),
             missed: BTreeMap::new(),
             tainted: BTreeMap::new(),
@@ -121,7 +110,6 @@ impl World {
                 pods: tutti_controllers::pods(),
                 nodes: node::nodes(),
                 budgets: budget::budgets(),
-                groups,
                 jobs: job::Resources::default(),
                 sets: replica_set::Resources::default(),
                 deployments: deployment::Resources::default(),
@@ -156,18 +144,19 @@ impl World {
         if let Some(node) = pod.node() {
             self.pods_by_node.entry(node.to_owned()).or_default().insert(pod.key());
         }
-        if let Some(group) = group_of(pod) {
-            self.holders.entry(group).or_default().insert(pod.key());
-        }
         if pod.has_ended() && !pod.is_terminating() {
             self.ended.insert((pod.created(), pod.key()));
         }
     }
 
     fn unindex(&mut self, pod: &PodView) {
-        remove(&mut self.pods_by_node, &pod.node().unwrap_or_default().to_owned(), &pod.key());
-        if let Some(group) = group_of(pod) {
-            remove(&mut self.holders, &group, &pod.key());
+        if let Some(node) = pod.node()
+            && let Some(keys) = self.pods_by_node.get_mut(node)
+        {
+            keys.remove(&pod.key());
+            if keys.is_empty() {
+                self.pods_by_node.remove(node);
+            }
         }
         self.ended.remove(&(pod.created(), pod.key()));
     }
@@ -194,12 +183,6 @@ impl World {
         for budget in self.budgets.in_namespace(&key.namespace) {
             if budget::covers(budget, pod) {
                 tasks.push(Task::Budget(budget.key()));
-            }
-        }
-        if let Some(group) = pod.group() {
-            let group = Key::new(key.namespace, group);
-            if self.groups.get(&group).is_some_and(View::is_terminating) {
-                tasks.push(Task::Group(group));
             }
         }
     }
@@ -315,19 +298,17 @@ impl World {
         let namespace = pod.key().namespace;
         let unknown = || format!("found no controllers for pod {:?}", pod.name());
         let set = self.sets.get(&Key::new(namespace.clone(), owner.name.clone()));
-        let set = set.filter(|set| owner.kind == "ReplicaSet" && set.uid() == owner.uid).ok_or_else(unknown)?;
+        let set =
+            set.filter(|set| owner.kind == "ReplicaSet" && set.uid() == owner.uid).ok_or_else(unknown)?;
         let parent = controller_of(&set.metadata).filter(|parent| parent.kind == "Deployment");
         let deployment = parent.and_then(|parent| {
             let deployment = self.deployments.get(&Key::new(namespace, parent.name.clone()))?;
             (deployment.uid() == parent.uid).then_some(deployment)
         });
         Ok(match (deployment, &set.spec.0) {
-            (Some(deployment), _) => deployment
-                .spec
-                .0
-                .as_ref()
-                .ok()
-                .map(|spec| (deployment.uid().to_owned(), spec.wanted())),
+            (Some(deployment), _) => {
+                deployment.spec.0.as_ref().ok().map(|spec| (deployment.uid().to_owned(), spec.wanted()))
+            }
             (None, Ok(spec)) => Some((set.uid().to_owned(), spec.wanted())),
             (None, Err(_)) => None,
         })
@@ -395,13 +376,6 @@ impl World {
         pod::plan(pod, &place, &self.resources.pods, now)
     }
 
-    fn plan_group(&self, key: &Key) -> Plan {
-        let (Some(group), Some(resource)) = (self.groups.get(key), &self.resources.groups) else {
-            return Plan::nothing();
-        };
-        protection::plan(group, self.holders.contains_key(key), resource)
-    }
-
     fn plan_ended_pods(&self) -> Plan {
         let surplus = self.ended.len().saturating_sub(self.options.ended_pods_max);
         let oldest = self.ended.iter().take(surplus.min(COLLECTED_PER_PLAN_MAX));
@@ -441,9 +415,6 @@ impl Core for World {
             Event::Budget(change) => {
                 self.budgets.apply(change).into_iter().map(|(_, key)| Task::Budget(key)).collect()
             }
-            Event::Group(change) => {
-                self.groups.apply(change).into_iter().map(|(_, key)| Task::Group(key)).collect()
-            }
         }
     }
 
@@ -455,7 +426,6 @@ impl Core for World {
             && self.sets.is_listed()
             && self.deployments.is_listed()
             && self.budgets.is_listed()
-            && (self.groups.is_listed() || self.resources.groups.is_none())
     }
 
     fn has_seen(&self, written: &Written) -> bool {
@@ -467,7 +437,6 @@ impl Core for World {
             "replicasets" => self.sets.has_seen(version),
             "deployments" => self.deployments.has_seen(version),
             "poddisruptionbudgets" => self.budgets.has_seen(version),
-            "podgroups" => self.groups.has_seen(version),
             _ => true,
         }
     }
@@ -481,7 +450,6 @@ impl Core for World {
             Task::Budget(key) => self.plan_budget(key, now),
             Task::Node(name) => self.plan_node(name, now),
             Task::Pod(key) => self.plan_pod(key, now),
-            Task::Group(key) => self.plan_group(key),
             Task::EndedPods => self.plan_ended_pods(),
         }
     }
@@ -496,21 +464,6 @@ fn is_healthy(node: &NodeView) -> bool {
 fn taint_id(taint: &Value) -> String {
     let text = |field| taint.get(field).and_then(Value::as_str).unwrap_or_default();
     format!("{}={}:{}", text("key"), text("value"), text("effect"))
-}
-
-/// The group that a pod keeps from going.
-fn group_of(pod: &PodView) -> Option<Key> {
-    let name = pod.group().filter(|_| protection::holds_its_group(pod))?;
-    Some(Key::new(pod.key().namespace, name))
-}
-
-fn remove<K: Ord>(index: &mut BTreeMap<K, BTreeSet<Key>>, at: &K, key: &Key) {
-    if let Some(keys) = index.get_mut(at) {
-        keys.remove(key);
-        if keys.is_empty() {
-            index.remove(at);
-        }
-    }
 }
 
 fn signed(duration: std::time::Duration) -> SignedDuration {

@@ -127,7 +127,9 @@ impl Core {
             Gate::Closed => Next::Nothing,
             Gate::ClosedUntil(time) => Next::At(time),
             Gate::Open => match node {
-                Some(node) if node_status::is_simulated(&node.view) && !node.view.failed => next_of_pod(pod, node, &self.options, &mut self.pod_addresses, now),
+                Some(node) if node_status::is_simulated(&node.view) && !node.view.failed => {
+                    next_of_pod(pod, node, &self.options, &mut self.pod_addresses, now)
+                }
                 // Somebody else's, or nobody's: the cluster collects pods whose node is gone.
                 _ => Next::Nothing,
             },
@@ -143,7 +145,8 @@ impl Core {
     fn admit(&mut self, key: &Key, now: Timestamp, effects: &mut Vec<Effect>) {
         let Some(pod) = self.pods.get(key) else { return };
         let node = pod.view.node.as_ref().and_then(|name| self.nodes.get(name));
-        let Some(node) = node.filter(|node| node_status::is_simulated(&node.view) && !node.view.failed) else {
+        let Some(node) = node.filter(|node| node_status::is_simulated(&node.view) && !node.view.failed)
+        else {
             return;
         };
         if pod.admission != Admission::Open || pod.view.phase == Phase::Ended {

@@ -136,7 +136,12 @@ impl NodeView {
         Ok(Self {
             name: required(object.metadata.name.as_deref(), "metadata.name")?,
             uid: object.metadata.uid.clone().unwrap_or_default(),
-            failed: object.metadata.annotations.as_ref().and_then(|all| all.get(FAILED)).is_some_and(|v| v == "true"),
+            failed: object
+                .metadata
+                .annotations
+                .as_ref()
+                .and_then(|all| all.get(FAILED))
+                .is_some_and(|v| v == "true"),
             version: object.metadata.resource_version.clone().unwrap_or_default(),
             labels: object.metadata.labels.clone().unwrap_or_default(),
             capacity: map(status, "capacity"),

@@ -1,10 +1,12 @@
-//! What a new object takes from other objects: pods and pod groups get the priority of their class.
+//! What a new object gets besides its defaults: pods and pod groups take the priority of their class, and groups
+//! are protected.
 
 use super::{ApiServer, metadata};
 use crate::error::ApiError;
 use crate::registry::{Resource, ResourceId};
 use crate::store::{Key, Range};
 use serde_json::{Map, Value, json};
+use tutti_controllers::protection;
 
 /// Priority of those who name no class while no class is the default.
 const PRIORITY_DEFAULT: i64 = 0;
@@ -29,6 +31,9 @@ impl ApiServer {
     /// Sets what is taken from other objects, or refuses what contradicts them. The object is in hub form,
     /// its defaults are set.
     pub(super) fn admit_new(&self, resource: &Resource, object: &mut Value) -> Result<(), ApiError> {
+        if (resource.group, resource.kind) == ("scheduling.k8s.io", "PodGroup") {
+            protect(object);
+        }
         let takes_policy = match (resource.group, resource.kind) {
             ("", "Pod") => {
                 self.admit_account(resource, object)?;
@@ -161,6 +166,17 @@ impl Priority {
             value: class.get("value").and_then(Value::as_i64).unwrap_or(PRIORITY_DEFAULT),
             policy: policy.to_owned(),
         }
+    }
+}
+
+/// Makes a group stay until none of its members needs it any more.
+fn protect(group: &mut Value) {
+    let Some(metadata) = metadata::of_mut(group) else { return };
+    let finalizers = metadata.entry("finalizers").or_insert_with(|| json!([]));
+    if let Some(finalizers) = finalizers.as_array_mut()
+        && !finalizers.contains(&json!(protection::FINALIZER))
+    {
+        finalizers.push(json!(protection::FINALIZER));
     }
 }
 

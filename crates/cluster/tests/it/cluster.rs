@@ -13,7 +13,7 @@ use tutti_cluster::listener::Port;
 /// Long enough for a loaded machine; what works takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-async fn start(nodes: u32) -> Cluster {
+pub(crate) async fn start(nodes: u32) -> Cluster {
     let options = ClusterOptions {
         port: Port::Exactly(0),
         nodes,
@@ -32,7 +32,7 @@ async fn start(nodes: u32) -> Cluster {
     Cluster::start(options).await.expect("the cluster starts")
 }
 
-fn mk_pod(name: &str, limits: &Value) -> Pod {
+pub(crate) fn mk_pod(name: &str, limits: &Value) -> Pod {
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
         "spec": {"containers": [{"name": "main", "image": "any", "resources": {"limits": limits}}]},
@@ -41,7 +41,7 @@ fn mk_pod(name: &str, limits: &Value) -> Pod {
 }
 
 /// Creates a pod and puts it onto a node, as a scheduler does.
-async fn bind(client: &Client, pod: &Pod, node: &str) {
+pub(crate) async fn bind(client: &Client, pod: &Pod, node: &str) {
     let pods = Api::<Pod>::default_namespaced(client.clone());
     let name = pod.metadata.name.clone().unwrap();
     pods.create(&PostParams::default(), pod).await.unwrap();
@@ -53,7 +53,10 @@ async fn bind(client: &Client, pod: &Pod, node: &str) {
 }
 
 /// Asks until the answer is right. Only tests that look from outside have to poll.
-async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, mut ask: impl FnMut() -> F) -> T {
+pub(crate) async fn eventually<T, F: Future<Output = Option<T>>>(
+    what: &str,
+    mut ask: impl FnMut() -> F,
+) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {
         if let Some(answer) = ask().await {
@@ -64,7 +67,7 @@ async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, mut ask: impl 
     }
 }
 
-async fn wait_for_phase(client: &Client, name: &str, phase: &str) -> Pod {
+pub(crate) async fn wait_for_phase(client: &Client, name: &str, phase: &str) -> Pod {
     let pods = Api::<Pod>::default_namespaced(client.clone());
     eventually(&format!("{name} is {phase}"), || async {
         let pod = pods.get_opt(name).await.unwrap()?;
@@ -73,7 +76,7 @@ async fn wait_for_phase(client: &Client, name: &str, phase: &str) -> Pod {
     .await
 }
 
-fn is_ready(node: &Node) -> bool {
+pub(crate) fn is_ready(node: &Node) -> bool {
     let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
     conditions.iter().any(|c| c.type_ == "Ready" && c.status == "True")
 }

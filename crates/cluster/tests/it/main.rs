@@ -9,6 +9,7 @@ mod binding;
 mod bodies;
 mod client;
 mod cluster;
+mod controllers;
 mod custom;
 mod deletion;
 mod fuzz;

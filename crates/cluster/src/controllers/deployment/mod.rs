@@ -129,7 +129,8 @@ impl Rollout<'_> {
         sized.push(Sized::empty());
         let sizes = rollout::sizes(self.spec, &sized, old_pods_run);
         let size = sizes.last().copied().unwrap_or(0);
-        let object = revision::new_set(self.deployment, self.spec, revision, size, &self.resources.deployments);
+        let object =
+            revision::new_set(self.deployment, self.spec, revision, size, &self.resources.deployments);
         let name = revision::name_of(self.deployment, self.spec).0;
         self.number_deployment(revision);
         self.plan.actions.push(Action::Create {

@@ -15,8 +15,7 @@ const HISTORY: &str = "deployment.kubernetes.io/revision-history";
 pub(super) const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
 const MAXIMUM: &str = "deployment.kubernetes.io/max-replicas";
 /// Annotations that a Deployment does not hand down.
-const OWN: [&str; 5] =
-    [REVISION, HISTORY, DESIRED, MAXIMUM, "kubectl.kubernetes.io/last-applied-configuration"];
+const OWN: [&str; 4] = [REVISION, HISTORY, DESIRED, MAXIMUM];
 
 /// Letters of a hash: as in generated names, nothing that could form a word.
 const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";

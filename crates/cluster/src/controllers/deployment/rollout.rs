@@ -80,7 +80,8 @@ fn scaled(spec: &DeploymentSpec, sets: &[Sized]) -> Vec<u32> {
     by_size.sort_by_key(|index| (std::cmp::Reverse(sizes[*index]), std::cmp::Reverse(*index)));
     let mut left = i64::from(allowed) - i64::from(total);
     for index in &by_size {
-        let share = i64::from(sizes[*index]) * (i64::from(allowed) - i64::from(total)) / i64::from(total.max(1));
+        let share =
+            i64::from(sizes[*index]) * (i64::from(allowed) - i64::from(total)) / i64::from(total.max(1));
         let share = if left >= 0 { share.min(left) } else { share.max(left) };
         left -= share;
         sizes[*index] = u32::try_from((i64::from(sizes[*index]) + share).max(0)).unwrap_or(u32::MAX);
@@ -198,7 +199,11 @@ mod tests {
         assert_eq!(sizes(&rolling(20, 0, 1), &sets(&[(6, 6), (4, 4)], 10), true), [12, 8]);
         assert_eq!(sizes(&rolling(5, 0, 1), &sets(&[(6, 6), (4, 4)], 10), true), [3, 2]);
         assert_eq!(sizes(&rolling(0, 3, 1), &sets(&[(6, 6), (4, 4)], 10), true), [0, 0]);
-        assert_eq!(sizes(&rolling(7, 3, 1), &sets(&[(0, 0), (4, 4)], 4), true), [0, 7], "no update is under way");
+        assert_eq!(
+            sizes(&rolling(7, 3, 1), &sets(&[(0, 0), (4, 4)], 4), true),
+            [0, 7],
+            "no update is under way"
+        );
     }
 
     #[test]

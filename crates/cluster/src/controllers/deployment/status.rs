@@ -48,7 +48,12 @@ pub(super) fn status(
     let says = if enough {
         says("Available", "True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
     } else {
-        says("Available", "False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
+        says(
+            "Available",
+            "False",
+            "MinimumReplicasUnavailable",
+            "Deployment does not have minimum availability.",
+        )
     };
     conditions::set(&mut status.conditions, says, &MOMENTS, now);
     note_progress(deployment, spec, new, news, &mut status, now, plan);
@@ -110,9 +115,7 @@ fn note_progress(
         return;
     }
     let since = conditions::text(&status.conditions, PROGRESSING, MOMENTS[0]).parse().unwrap_or(now);
-    let due = since
-        .checked_add(SignedDuration::from_secs(deadline.into()))
-        .unwrap_or(Timestamp::MAX);
+    let due = since.checked_add(SignedDuration::from_secs(deadline.into())).unwrap_or(Timestamp::MAX);
     if now < due {
         plan.again_at(due);
     } else {

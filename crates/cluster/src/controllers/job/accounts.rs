@@ -40,12 +40,7 @@ pub(super) fn has_failed(pod: &PodView, spec: &JobSpec) -> bool {
 
 impl<'a> Accounts<'a> {
     /// Takes stock. `counts_all` is for a Job that has failed: whatever is being deleted counts as failed.
-    pub(super) fn of(
-        spec: &JobSpec,
-        status: &JobStatus,
-        all: &[&'a PodView],
-        counts_all: bool,
-    ) -> Self {
+    pub(super) fn of(spec: &JobSpec, status: &JobStatus, all: &[&'a PodView], counts_all: bool) -> Self {
         let tracked: Vec<&'a PodView> =
             all.iter().copied().filter(|pod| pod.has_finalizer(TRACKING)).collect();
         let end = spec.completions.unwrap_or(u32::MAX);
@@ -72,7 +67,8 @@ impl<'a> Accounts<'a> {
                 continue;
             }
             let index = pods::index_of(pod, spec.completions);
-            let is_full = accounts.uncounted.succeeded.len() + accounts.uncounted.failed.len() >= UNCOUNTED_MAX;
+            let is_full =
+                accounts.uncounted.succeeded.len() + accounts.uncounted.failed.len() >= UNCOUNTED_MAX;
             match (spec.is_indexed(), index) {
                 // It never counted for anything.
                 (true, None) => accounts.released.push(pod),

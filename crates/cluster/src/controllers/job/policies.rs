@@ -109,12 +109,14 @@ mod tests {
         assert_eq!(
             judge(Some(&rules), &failed(42)),
             Verdict::FailsJob(
-                "Container main failed with exit code 42 for pod a/p matching FailJob rule at index 0".to_owned()
+                "Container main failed with exit code 42 for pod a/p matching FailJob rule at index 0"
+                    .to_owned()
             )
         );
         assert_eq!(judge(Some(&rules), &failed(1)), Verdict::Ignored);
         assert_eq!(judge(None, &failed(1)), Verdict::Counts);
-        let others = policy(json!([{"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [1]}}]));
+        let others =
+            policy(json!([{"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [1]}}]));
         assert_eq!(judge(Some(&others), &failed(1)), Verdict::Counts);
         assert!(matches!(judge(Some(&others), &failed(2)), Verdict::FailsJob(_)));
         assert_eq!(judge(Some(&others), &failed(0)), Verdict::Counts, "a container that ended well");

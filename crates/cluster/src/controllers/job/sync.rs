@@ -131,7 +131,10 @@ impl<'a> Sync<'a> {
         {
             let deadline = later(start.0, SignedDuration::from_secs(seconds));
             if self.now >= deadline {
-                return Some(End::failed("DeadlineExceeded", "Job was active longer than specified deadline"));
+                return Some(End::failed(
+                    "DeadlineExceeded",
+                    "Job was active longer than specified deadline",
+                ));
             }
             self.plan.again_at(deadline);
         }
@@ -246,8 +249,7 @@ impl<'a> Sync<'a> {
     /// Deletes active pods. Those that the Job has no use for are not accounted for.
     fn delete(&mut self, pods: &[&PodView], uncounted: bool) {
         for pod in pods {
-            let first = (uncounted && pod.has_finalizer(TRACKING))
-                .then(|| pod.without_finalizer(TRACKING));
+            let first = (uncounted && pod.has_finalizer(TRACKING)).then(|| pod.without_finalizer(TRACKING));
             self.plan.actions.push(Action::Delete {
                 resource: Arc::clone(&self.resources.pods),
                 key: pod.key(),

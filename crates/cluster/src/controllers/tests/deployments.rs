@@ -18,7 +18,8 @@ fn run(sim: &mut Sim) {
         let before = sim.version;
         sim.start_pods();
         sim.stop_pods();
-        let ended: Vec<String> = sim.all("pods").into_iter().filter(|pod| has_ended(pod)).map(name_of).collect();
+        let ended: Vec<String> =
+            sim.all("pods").into_iter().filter(|pod| has_ended(pod)).map(name_of).collect();
         for name in ended {
             sim.delete("pods", &name, true);
         }
@@ -31,7 +32,9 @@ fn run(sim: &mut Sim) {
 }
 
 fn image(sim: &mut Sim, image: &str) {
-    sim.change("deployments", "d", |d| d["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image));
+    sim.change("deployments", "d", |d| {
+        d["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image)
+    });
     sim.settle();
 }
 
@@ -41,7 +44,8 @@ fn sets(sim: &Sim) -> Vec<(i64, String, u64)> {
         .all("replicasets")
         .into_iter()
         .map(|set| {
-            let revision = set["metadata"]["annotations"]["deployment.kubernetes.io/revision"].as_str().unwrap();
+            let revision =
+                set["metadata"]["annotations"]["deployment.kubernetes.io/revision"].as_str().unwrap();
             let image = set["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap();
             (revision.parse().unwrap(), image.to_owned(), set["spec"]["replicas"].as_u64().unwrap())
         })
@@ -97,7 +101,9 @@ fn an_update_rolls_and_can_be_undone_and_history_is_kept_within_its_limit() {
     assert_eq!(sets(&sim), [(3, "v3".to_owned(), 0), (4, "v4".to_owned(), 0), (5, "v2".to_owned(), 4)]);
     let annotations = &sim.get("deployments", "d")["metadata"]["annotations"];
     assert_eq!(annotations["deployment.kubernetes.io/revision"], "5");
-    assert!(sim.events.iter().any(|event| event.starts_with("ScalingReplicaSet: Scaled down replica set d-")));
+    assert!(
+        sim.events.iter().any(|event| event.starts_with("ScalingReplicaSet: Scaled down replica set d-"))
+    );
 }
 
 #[test]

@@ -21,7 +21,8 @@ fn by_index(sim: &Sim) -> BTreeMap<u32, String> {
     let active = sim.active();
     let pods = sim.all("pods").into_iter().filter(|pod| active.contains(&name_of(pod)));
     pods.map(|pod| {
-        let index = pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"].as_str().unwrap();
+        let index =
+            pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"].as_str().unwrap();
         (index.parse().unwrap(), name_of(pod))
     })
     .collect()
@@ -266,7 +267,10 @@ fn policies_end_a_job_early_either_way() {
 
     let mut sim = Sim::new();
     let policy = json!({"rules": [{"succeededIndexes": "0"}]});
-    job(&mut sim, json!({"parallelism": 3, "completions": 3, "completionMode": "Indexed", "successPolicy": policy}));
+    job(
+        &mut sim,
+        json!({"parallelism": 3, "completions": 3, "completionMode": "Indexed", "successPolicy": policy}),
+    );
     sim.start_pods();
     let leader = by_index(&sim)[&0].clone();
     sim.end_pod(&leader, 0);

@@ -29,9 +29,10 @@ struct Sim {
 
 impl Sim {
     fn new() -> Self {
-        let options = Options { orphan_delay: Duration::from_secs(40), ended_pods_max: 50, ..Options::default() };
+        let options =
+            Options { orphan_delay: Duration::from_secs(40), ended_pods_max: 50, ..Options::default() };
         let mut sim = Self {
-            world: World::new(options, Some(tutti_controllers::protection::pod_groups("v1beta1"))),
+            world: World::new(options),
             queue: Queue::default(),
             now: "2026-11-15T12:00:00Z".parse().unwrap(),
             objects: BTreeMap::new(),
@@ -50,8 +51,12 @@ impl Sim {
     /// Every watch starts over.
     fn relist(&mut self) {
         for plural in KINDS {
-            let all: Vec<Value> =
-                self.objects.iter().filter(|((p, _), _)| p == plural).map(|(_, object)| object.clone()).collect();
+            let all: Vec<Value> = self
+                .objects
+                .iter()
+                .filter(|((p, _), _)| p == plural)
+                .map(|(_, object)| object.clone())
+                .collect();
             self.observe(plural, Change::Listed(all));
         }
     }
@@ -73,7 +78,6 @@ impl Sim {
             "replicasets" => Event::ReplicaSet(read(change)),
             "deployments" => Event::Deployment(read(change)),
             "poddisruptionbudgets" => Event::Budget(read(change)),
-            "podgroups" => Event::Group(read(change)),
             other => panic!("{other} are not watched"),
         };
         for task in self.world.observe(event, self.now) {
@@ -125,7 +129,8 @@ impl Sim {
         let mut object = before.clone();
         change(&mut object);
         if object["spec"] != before["spec"] {
-            object["metadata"]["generation"] = json!(before["metadata"]["generation"].as_i64().unwrap_or(0) + 1);
+            object["metadata"]["generation"] =
+                json!(before["metadata"]["generation"].as_i64().unwrap_or(0) + 1);
         }
         if object != before {
             self.settle_deletion(plural, object);
@@ -286,8 +291,12 @@ impl Sim {
 
     /// Pods that are being deleted have stopped.
     fn stop_pods(&mut self) {
-        let going: Vec<String> =
-            self.all("pods").into_iter().filter(|pod| pod["metadata"]["waits"] == true).map(name_of).collect();
+        let going: Vec<String> = self
+            .all("pods")
+            .into_iter()
+            .filter(|pod| pod["metadata"]["waits"] == true)
+            .map(name_of)
+            .collect();
         for name in going {
             self.change("pods", &name, |pod| {
                 pod["metadata"]["waits"] = json!(false);
@@ -317,7 +326,8 @@ impl Sim {
     }
 
     fn condition(&self, plural: &str, name: &str, kind: &str) -> Value {
-        let conditions = self.get(plural, name)["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let conditions =
+            self.get(plural, name)["status"]["conditions"].as_array().cloned().unwrap_or_default();
         conditions.into_iter().find(|condition| condition["type"] == kind).unwrap_or(Value::Null)
     }
 
@@ -335,16 +345,8 @@ impl Sim {
 
 const HOME: &str = "home";
 
-const KINDS: &[&str] = &[
-    "pods",
-    "nodes",
-    "leases",
-    "jobs",
-    "replicasets",
-    "deployments",
-    "poddisruptionbudgets",
-    "podgroups",
-];
+const KINDS: &[&str] =
+    &["pods", "nodes", "leases", "jobs", "replicasets", "deployments", "poddisruptionbudgets"];
 
 fn key_of(object: &Value) -> Key {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! Stories of nodes, of what they leave behind, and of groups.
+//! Stories of nodes and of what they leave behind.
 
 use super::*;
 
@@ -9,19 +9,26 @@ fn pod(sim: &mut Sim, name: &str, node: &str) {
                 "tolerationSeconds": 300})
         })
         .to_vec();
-    sim.create("pods", json!({"metadata": {"name": name}, "spec": {"nodeName": node, "tolerations": tolerations}}));
+    sim.create(
+        "pods",
+        json!({"metadata": {"name": name}, "spec": {"nodeName": node, "tolerations": tolerations}}),
+    );
     sim.settle();
 }
 
 fn taints(sim: &Sim) -> Vec<String> {
     let taints = sim.get("nodes", "n")["spec"]["taints"].as_array().cloned().unwrap_or_default();
-    taints.iter().map(|t| format!("{}:{}", t["key"].as_str().unwrap(), t["effect"].as_str().unwrap())).collect()
+    taints
+        .iter()
+        .map(|t| format!("{}:{}", t["key"].as_str().unwrap(), t["effect"].as_str().unwrap()))
+        .collect()
 }
 
 fn heartbeat(sim: &mut Sim) {
     let time = tutti_controllers::stamp(sim.now);
     sim.change("nodes", "n", |node| {
-        node["status"]["conditions"] = json!([{"type": "Ready", "status": "True", "lastHeartbeatTime": time}]);
+        node["status"]["conditions"] =
+            json!([{"type": "Ready", "status": "True", "lastHeartbeatTime": time}]);
     });
     sim.settle();
 }
@@ -92,7 +99,10 @@ fn a_taint_without_a_time_counts_from_when_it_was_seen() {
     let mut sim = Sim::new();
     sim.living_node("n");
     let tolerations = json!([{"key": "k", "operator": "Exists", "tolerationSeconds": 20}]);
-    sim.create("pods", json!({"metadata": {"name": "patient"}, "spec": {"nodeName": "n", "tolerations": tolerations}}));
+    sim.create(
+        "pods",
+        json!({"metadata": {"name": "patient"}, "spec": {"nodeName": "n", "tolerations": tolerations}}),
+    );
     pod(&mut sim, "other", "n");
     sim.start_pods();
     sim.pass(30);
@@ -149,24 +159,4 @@ fn the_oldest_of_too_many_ended_pods_go() {
     let left = sim.all("pods");
     assert_eq!(left.len(), 50);
     assert_eq!(left[0]["metadata"]["name"], "p10");
-}
-
-#[test]
-fn a_deleted_group_stays_while_a_member_needs_it() {
-    let mut sim = Sim::new();
-    let finalizer = tutti_controllers::protection::FINALIZER;
-    sim.create("podgroups", json!({"metadata": {"name": "g", "finalizers": [finalizer]}}));
-    for name in ["a", "b"] {
-        let spec = json!({"schedulingGroup": {"podGroupName": "g"}});
-        sim.create("pods", json!({"metadata": {"name": name}, "spec": spec}));
-    }
-    sim.settle();
-    sim.delete("podgroups", "g", false);
-    sim.settle();
-    sim.end_pod("a", 0);
-    sim.pass(100);
-    assert!(sim.find("podgroups", "g").is_some(), "b may still start");
-    sim.delete("pods", "b", true);
-    sim.settle();
-    assert!(sim.find("podgroups", "g").is_none());
 }

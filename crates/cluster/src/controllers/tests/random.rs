@@ -44,7 +44,9 @@ fn apply(sim: &mut Sim, op: &Op, ends: &mut Ends) {
             let running: Vec<String> = sim
                 .all("pods")
                 .into_iter()
-                .filter(|pod| pod["status"]["phase"] == "Running" && pod["metadata"]["deletionTimestamp"].is_null())
+                .filter(|pod| {
+                    pod["status"]["phase"] == "Running" && pod["metadata"]["deletionTimestamp"].is_null()
+                })
                 .map(name_of)
                 .collect();
             if let Some(name) = running.get(*pod) {
@@ -83,7 +85,8 @@ fn check(sim: &Sim, ends: &Ends, completions: u64, indexed: bool) {
     if indexed {
         let mut seen = std::collections::BTreeSet::new();
         for pod in sim.all("pods").into_iter().filter(|pod| sim.active().contains(&name_of(pod))) {
-            let index = pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"].to_string();
+            let index =
+                pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"].to_string();
             assert!(seen.insert(index), "two pods of one index run");
         }
     }
