@@ -76,17 +76,17 @@ impl Guard {
     }
 
     /// Notes that a pod is as it is, or gone, and says whose group it let go.
-    fn note(&mut self, key: Key, holds: Option<Key>) -> Option<Key> {
-        let before = match &holds {
-            Some(group) => self.held.insert(key.clone(), group.clone()),
-            None => self.held.remove(&key),
+    fn note(&mut self, key: &Key, holds: Option<&Key>) -> Option<Key> {
+        let before = match holds {
+            Some(group) => {
+                self.holders.entry(group.clone()).or_default().insert(key.clone());
+                self.held.insert(key.clone(), group.clone())
+            }
+            None => self.held.remove(key),
         };
-        if let Some(group) = &holds {
-            self.holders.entry(group.clone()).or_default().insert(key.clone());
-        }
-        let let_go = before.filter(|before| holds.as_ref() != Some(before))?;
+        let let_go = before.filter(|before| holds != Some(before))?;
         if let Some(pods) = self.holders.get_mut(&let_go) {
-            pods.remove(&key);
+            pods.remove(key);
             if pods.is_empty() {
                 self.holders.remove(&let_go);
             }
@@ -102,13 +102,13 @@ impl Guard {
                 let mut let_go = Vec::new();
                 for pod in &pods {
                     gone.remove(&pod.key());
-                    let_go.extend(self.note(pod.key(), held_group(pod)));
+                    let_go.extend(self.note(&pod.key(), held_group(pod).as_ref()));
                 }
-                let_go.extend(gone.into_iter().filter_map(|key| self.note(key, None)));
+                let_go.extend(gone.iter().filter_map(|key| self.note(key, None)));
                 let_go
             }
-            Change::Seen(pod) => self.note(pod.key(), held_group(&pod)).into_iter().collect(),
-            Change::Gone(pod) => self.note(pod.key(), None).into_iter().collect(),
+            Change::Seen(pod) => self.note(&pod.key(), held_group(&pod).as_ref()).into_iter().collect(),
+            Change::Gone(pod) => self.note(&pod.key(), None).into_iter().collect(),
         }
     }
 }

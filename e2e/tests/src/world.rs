@@ -135,7 +135,7 @@ impl<'a> World<'a> {
             start_delay: Duration::from_millis(50),
             stop_delay: Duration::from_millis(50),
             heartbeat_interval: Duration::from_secs(2),
-            orphan_delay: None,
+            ..kubelet::Options::default()
         };
         self.spawn("kubelets", |ended| async move {
             kubelet::run(client, options, ended).await;

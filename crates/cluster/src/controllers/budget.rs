@@ -173,6 +173,7 @@ fn patch(budget: &BudgetView, status: &BudgetStatus) -> Value {
 }
 
 #[cfg(test)]
+#[allow(clippy::needless_pass_by_value)] // Values that are written in place read better without ampersands.
 mod tests {
     use super::*;
 

@@ -157,6 +157,7 @@ fn text<'a>(object: &'a Value, field: &str) -> &'a str {
 }
 
 #[cfg(test)]
+#[allow(clippy::needless_pass_by_value)] // Values that are written in place read better without ampersands.
 mod tests {
     use super::*;
 

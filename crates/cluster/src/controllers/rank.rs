@@ -63,7 +63,7 @@ mod tests {
             pod("old", |_| {}),
             pod("young", |p| p["metadata"]["creationTimestamp"] = json!("2026-11-15T12:00:09Z")),
             pod("restarted", |p| {
-                p["status"]["containerStatuses"] = json!([{"name": "c", "restartCount": 2}])
+                p["status"]["containerStatuses"] = json!([{"name": "c", "restartCount": 2}]);
             }),
             pod("ready-late", |p| {
                 p["status"]["conditions"][0]["lastTransitionTime"] = json!("2026-11-15T12:00:05Z");

@@ -184,19 +184,19 @@ mod tests {
     }
 
     fn creates(plan: &Plan) -> Vec<&Value> {
-        let object = |action| match action {
-            &Action::Create { ref object, .. } => Some(&**object),
+        let objects = plan.actions.iter().filter_map(|action| match action {
+            Action::Create { object, .. } => Some(&**object),
             _ => None,
-        };
-        plan.actions.iter().filter_map(object).collect()
+        });
+        objects.collect()
     }
 
     fn deletes(plan: &Plan) -> Vec<&str> {
-        let name = |action| match action {
-            &Action::Delete { ref key, .. } => Some(key.name.as_str()),
+        let names = plan.actions.iter().filter_map(|action| match action {
+            Action::Delete { key, .. } => Some(key.name.as_str()),
             _ => None,
-        };
-        plan.actions.iter().filter_map(name).collect()
+        });
+        names.collect()
     }
 
     fn written(plan: &Plan) -> Option<&Value> {

@@ -127,6 +127,7 @@ fn scale_down(spec: &DeploymentSpec, now: &[u32], new: &Sized, old: &[Sized]) ->
 }
 
 #[cfg(test)]
+#[allow(clippy::needless_pass_by_value)] // Values that are written in place read better without ampersands.
 mod tests {
     use super::*;
     use serde_json::json;

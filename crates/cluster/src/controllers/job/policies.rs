@@ -83,6 +83,7 @@ pub(super) fn enough(
 }
 
 #[cfg(test)]
+#[allow(clippy::needless_pass_by_value)] // Values that are written in place read better without ampersands.
 mod tests {
     use super::*;
     use serde_json::json;

@@ -33,7 +33,7 @@ fn run(sim: &mut Sim) {
 
 fn image(sim: &mut Sim, image: &str) {
     sim.change("deployments", "d", |d| {
-        d["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image)
+        d["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
     });
     sim.settle();
 }

@@ -1,6 +1,9 @@
 //! All controllers together on a simulated API server with a clock of its own: deterministic, and fast enough for
 //! thousands of histories.
 
+// Values that are written in place read better without ampersands.
+#![allow(clippy::needless_pass_by_value)]
+
 mod deployments;
 mod jobs;
 mod others;
