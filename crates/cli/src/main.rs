@@ -1,5 +1,6 @@
 //! The `tutti` command.
 
+mod cluster_file;
 mod console;
 mod demo;
 mod embedded_scheduler;
@@ -71,6 +72,7 @@ mod tests {
             (["--nodes", "-1"], "-1"),
             (["--nodes", "many"], "many"),
             (["--gpus", "1025"], "1024"),
+            (["--node-grace", "0"], "3600"),
             (["--port", "65536"], "65535"),
             (["--log-level", "loud"], "loud"),
         ] {
@@ -87,6 +89,11 @@ mod tests {
         };
         assert!(with("--nodes", "0") && with("--heartbeat-seconds", "1"));
         assert!(!with("--nodes", "20001") && !with("--heartbeat-seconds", "0"));
+        for action in ["fail", "restore"] {
+            assert!(Cli::try_parse_from(["tutti", "nodes", action, "node-0", "node-1"]).is_ok());
+            assert!(Cli::try_parse_from(["tutti", "nodes", action]).is_err(), "{action} whom?");
+            assert!(Cli::try_parse_from(["tutti", "nodes", "--kubeconfig", "f", action, "n"]).is_err());
+        }
     }
 
     #[test]
@@ -105,7 +112,7 @@ mod tests {
 
     #[test]
     fn the_demo_does_not_mix_with_options_that_change_its_story() {
-        for other in [&["--nodes", "5"][..], &["--gpus", "1"], &["--no-scheduler"]] {
+        for other in [&["--nodes", "5"][..], &["--gpus", "1"], &["--no-scheduler"], &["--cluster", "f"]] {
             let arguments = [&["tutti", "up", "--demo"], other].concat();
             assert!(Cli::try_parse_from(&arguments).is_err(), "{arguments:?}");
         }

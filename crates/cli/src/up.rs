@@ -2,12 +2,13 @@
 
 use crate::console::{Console, Style, count, shell_word};
 use crate::embedded_scheduler::{self, Scheduler};
-use crate::{demo, kubeconfig_path, signals};
+use crate::{cluster_file, demo, kubeconfig_path, signals};
 use anyhow::Context as _;
 use clap::Args;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 use tutti_cluster::cluster::{Cluster, ClusterOptions};
-use tutti_cluster::kubeconfig;
+use tutti_cluster::{controllers, kubeconfig, kubelet};
 use tutti_cluster::listener::Port;
 use tutti_cluster::registry::Release;
 
@@ -23,6 +24,13 @@ pub(crate) struct UpArgs {
     /// GPUs of each of these nodes, 0 to 1024.
     #[arg(long, value_name = "G", default_value_t = 8, value_parser = clap::value_parser!(u32).range(0..=1024))]
     gpus: u32,
+    /// Nodes to start with as a file describes them, a line for every pool: `node gpu x8 cpu=64 memory=256Gi gpu=8
+    /// label:rack=r{i/4}`. docs/scenario-format.md has all words, examples/pools.txt is an example.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["nodes", "gpus", "demo"])]
+    cluster: Option<PathBuf>,
+    /// Seconds of silence after which a node is not ready, 1 to 3600. Nodes give five signs of life in that time.
+    #[arg(long, value_name = "S", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    node_grace: u64,
     /// Port of the API server on this machine's loopback address; 0 takes any free one. Without this option it is
     /// 6443, or any free one if that is taken.
     #[arg(long, value_name = "P")]
@@ -47,35 +55,69 @@ pub(crate) struct UpArgs {
 }
 
 impl UpArgs {
-    fn cluster(&self) -> ClusterOptions {
-        let (nodes, gpus_per_node) =
-            if self.demo { (demo::NODES, demo::GPUS) } else { (self.nodes, self.gpus) };
-        ClusterOptions {
+    fn cluster(&self) -> anyhow::Result<ClusterOptions> {
+        let further_nodes = self.cluster.as_deref().map(cluster_file::read).transpose()?.unwrap_or_default();
+        let (nodes, gpus_per_node) = match (&self.cluster, self.demo) {
+            (Some(_), _) => (0, 0),
+            (None, true) => (demo::NODES, demo::GPUS),
+            (None, false) => (self.nodes, self.gpus),
+        };
+        let grace = Duration::from_secs(self.node_grace);
+        Ok(ClusterOptions {
             port: self.port.map_or(Port::Preferred, Port::Exactly),
             nodes,
             gpus_per_node,
+            further_nodes,
             release: self.kubernetes,
+            kubelets: kubelet::Options { lease_interval: grace / 5, ..kubelet::Options::default() },
+            controllers: Some(controllers::Options { node_grace: grace, ..controllers::Options::default() }),
             ..ClusterOptions::default()
-        }
+        })
     }
 }
 
 /// Runs until Ctrl-C or SIGTERM.
 pub(crate) async fn run(args: UpArgs) -> anyhow::Result<()> {
-    let options = args.cluster();
-    let (nodes, gpus) = (options.nodes, options.gpus());
-    let cluster = Cluster::start(options).await?;
-    let up = Up { args, console: Console::new(), cluster, nodes, gpus };
+    let options = args.cluster()?;
+    let (nodes, gpus) = (options.node_count(), options.gpus());
+    let console = Console::new();
+    let mut progress = Progress::new(console, nodes);
+    let cluster = Cluster::start_telling(options, |created| progress.tell(created)).await?;
+    let up = Up { args, console, cluster, nodes, gpus };
     let result = up.live().await;
     up.cluster.shutdown().await;
     result
+}
+
+/// Says how far the making of nodes is, where that takes more than a moment.
+struct Progress {
+    console: Console,
+    total: u64,
+    next: Instant,
+}
+
+impl Progress {
+    /// From one line to the next.
+    const INTERVAL: Duration = Duration::from_secs(1);
+
+    fn new(console: Console, total: u64) -> Self {
+        Self { console, total, next: Instant::now() + Self::INTERVAL }
+    }
+
+    fn tell(&mut self, created: u64) {
+        if Instant::now() >= self.next && created < self.total {
+            let line = format!("starting: {created} of {}", count(self.total, "node"));
+            self.console.line(&self.console.paint(Style::Faint, &line));
+            self.next = Instant::now() + Self::INTERVAL;
+        }
+    }
 }
 
 struct Up {
     args: UpArgs,
     console: Console,
     cluster: Cluster,
-    nodes: u32,
+    nodes: u64,
     gpus: u64,
 }
 
@@ -117,7 +159,7 @@ impl Up {
     }
 
     fn say_what_runs(&self) {
-        let nodes = count(self.nodes.into(), "simulated node");
+        let nodes = count(self.nodes, "simulated node");
         let gpus = count(self.gpus, "GPU");
         self.console.line(&format!("{} is up: {nodes}, {gpus}", self.console.paint(Style::Strong, "tutti")));
         self.console.line(&format!("  API server  {}", self.cluster.url()));

@@ -2,7 +2,7 @@
 
 use crate::controllers;
 use crate::kubeconfig;
-use crate::kubelet::{self, NodeTemplate};
+use crate::kubelet::{self, GPU, NodeTemplate};
 use crate::listener::{self, ListenError, Port};
 use crate::registry::Release;
 use crate::server::{self, ApiServer};
@@ -32,6 +32,8 @@ pub struct ClusterOptions {
     pub nodes: u32,
     /// GPUs of each of these nodes.
     pub gpus_per_node: u32,
+    /// Further nodes at the start.
+    pub further_nodes: Vec<NodeTemplate>,
     /// How fast simulated pods start and stop.
     pub kubelets: kubelet::Options,
     /// False leaves nodes and the pods on them to whoever writes their status.
@@ -51,6 +53,7 @@ impl Default for ClusterOptions {
             port: Port::default(),
             nodes: 0,
             gpus_per_node: 0,
+            further_nodes: Vec::new(),
             kubelets: kubelet::Options::default(),
             simulate_nodes: true,
             controllers: Some(controllers::Options::default()),
@@ -61,9 +64,23 @@ impl Default for ClusterOptions {
 }
 
 impl ClusterOptions {
+    /// All nodes at the start.
+    fn templates(&self) -> impl Iterator<Item = NodeTemplate> {
+        let (count, gpus) = (self.nodes, self.gpus_per_node);
+        (0..count)
+            .map(move |index| NodeTemplate::numbered(index, count, gpus))
+            .chain(self.further_nodes.iter().cloned())
+    }
+
+    /// How many nodes there are at the start.
+    pub fn node_count(&self) -> u64 {
+        u64::from(self.nodes) + self.further_nodes.len() as u64
+    }
+
     /// All GPUs of the nodes at the start.
     pub fn gpus(&self) -> u64 {
-        u64::from(self.nodes) * u64::from(self.gpus_per_node)
+        let further = self.further_nodes.iter().filter_map(|node| node.capacity.get(GPU)?.parse::<u64>().ok());
+        u64::from(self.nodes) * u64::from(self.gpus_per_node) + further.sum::<u64>()
     }
 }
 
@@ -113,6 +130,14 @@ impl std::fmt::Debug for Cluster {
 impl Cluster {
     /// Starts a cluster. When this returns, clients are served and all nodes are there and Ready.
     pub async fn start(options: ClusterOptions) -> Result<Self, ClusterError> {
+        Self::start_telling(options, |_| {}).await
+    }
+
+    /// As [`Cluster::start`], and tells how many nodes there are every time there is one more.
+    pub async fn start_telling(
+        options: ClusterOptions,
+        tell: impl FnMut(u64),
+    ) -> Result<Self, ClusterError> {
         let listener = listener::bind(options.bind, options.port).await?;
         let address = listener.local_addr().map_err(ClusterError::Address)?;
         let identities = Identities::generate(options.bind, Timestamp::now())?;
@@ -126,7 +151,7 @@ impl Cluster {
         });
         let router = server::router(server.clone());
         let in_process = in_process_client(router.clone());
-        create_nodes(&in_process, options.nodes, options.gpus_per_node).await?;
+        create_nodes(&in_process, options.templates(), tell).await?;
 
         let (end, shutdown) = watch::channel(false);
         let mut tasks = JoinSet::new();
@@ -142,7 +167,7 @@ impl Cluster {
         if options.simulate_nodes {
             tasks.spawn(kubelet::run(in_process.clone(), options.kubelets, ended(shutdown)));
         }
-        tracing::info!(url = url_of(address), nodes = options.nodes, "embedded cluster is up");
+        tracing::info!(url = url_of(address), nodes = options.node_count(), "embedded cluster is up");
         Ok(Self { address, kubeconfig, client, in_process, server, end, tasks })
     }
 
@@ -200,12 +225,20 @@ fn in_process_client(router: Router) -> Client {
     Client::new(router.into_service::<kube::client::Body>(), "default")
 }
 
-async fn create_nodes(client: &Client, count: u32, gpus: u32) -> Result<(), ClusterError> {
-    futures::stream::iter(0..count)
-        .map(|index| async move { create_node(client, &NodeTemplate::numbered(index, count, gpus)).await })
-        .buffer_unordered(CREATES_MAX)
-        .try_collect::<()>()
-        .await
+async fn create_nodes(
+    client: &Client,
+    nodes: impl Iterator<Item = NodeTemplate>,
+    mut tell: impl FnMut(u64),
+) -> Result<(), ClusterError> {
+    let mut created = futures::stream::iter(nodes)
+        .map(|node| async move { create_node(client, &node).await })
+        .buffer_unordered(CREATES_MAX);
+    let mut count = 0;
+    while created.try_next().await?.is_some() {
+        count += 1;
+        tell(count);
+    }
+    Ok(())
 }
 
 async fn create_node(client: &Client, node: &NodeTemplate) -> Result<(), ClusterError> {

@@ -10,6 +10,9 @@
 //! pod   old      on=big cpu=1
 //! ```
 //!
+//! In a line with copies, `{i}` in the value of a label stands for the number of the copy and `{i/4}` for that number
+//! divided by 4, rounded down: `node n x16 label:rack=r{i/4}` makes four racks of four nodes.
+//!
 //! What pods want of each other, with a topology key and a label that selects pods (`*` selects all):
 //!
 //! ```text
@@ -46,6 +49,7 @@
 //!
 //! What is to come of it: `expect train placed 2`, or `expect train waits 1 of 2 members fit`.
 
+mod copies;
 mod storage;
 
 use crate::error::ModelError;
@@ -97,16 +101,31 @@ impl Scenario {
     /// Reads a scenario; an error names line and word.
     pub fn parse(text: &str) -> Result<Self, ModelError> {
         let mut scenario = Self::default();
-        for (index, line) in text.lines().enumerate() {
-            let line = line.split('#').next().unwrap_or_default();
-            let words: Vec<&str> = line.split_whitespace().collect();
-            if !words.is_empty() {
-                let at = format!("line {}", index + 1);
-                scenario.line(&words, Time(index as i64)).map_err(|error| error.within(&at))?;
-            }
-        }
+        each_line(text, |words, index| scenario.line(words, Time(index as i64)))?;
         storage::link(&mut scenario.storage);
         Ok(scenario)
+    }
+
+    /// Reads the nodes of a cluster: a scenario in which nothing else is described, and no name twice. An error names
+    /// line and word.
+    pub fn parse_nodes(text: &str) -> Result<Vec<Node>, ModelError> {
+        let mut scenario = Self::default();
+        let mut known: BTreeMap<Text, usize> = BTreeMap::new();
+        each_line(text, |words, index| {
+            if words[0] != "node" {
+                return Err(ModelError::new(words[0], "only nodes are described here: want node NAME …"));
+            }
+            let before = scenario.nodes.len();
+            scenario.line(words, Time(index as i64))?;
+            for node in &scenario.nodes[before..] {
+                if let Some(line) = known.insert(node.name.clone(), index) {
+                    let why = format!("line {} has a node of this name already", line + 1);
+                    return Err(ModelError::new(node.name.as_ref(), why));
+                }
+            }
+            Ok(())
+        })?;
+        Ok(scenario.nodes)
     }
 
     fn line(&mut self, words: &[&str], created: Time) -> Result<(), ModelError> {
@@ -125,8 +144,9 @@ impl Scenario {
         match *what {
             "node" => {
                 let (node, limits) = node(rest)?;
-                for name in names.map(Text::from) {
-                    self.nodes.push(Node { name: name.clone(), ..node.clone() });
+                for (name, copy) in names.map(Text::from).zip(0..) {
+                    let labels = copies::labels(&node.labels, copies.map(|_| copy))?;
+                    self.nodes.push(Node { name: name.clone(), labels, ..node.clone() });
                     if !limits.is_empty() {
                         self.storage.limits.push(AttachLimits { node: name, limits: limits.clone() });
                     }
@@ -135,12 +155,15 @@ impl Scenario {
             "group" if copies.is_none() => self.groups.push(group(name, rest, created)?),
             "pod" => {
                 let pod = pod(rest, created)?;
-                self.pods.extend(names.zip(0..).map(|(name, copy)| Pod {
-                    uid: Text::from(format!("uid-{name}")),
-                    key: key(&name),
-                    volume_claims: storage::uses_of_copy(&pod.volume_claims, copy),
-                    ..pod.clone()
-                }));
+                for (name, copy) in names.zip(0..) {
+                    self.pods.push(Pod {
+                        uid: Text::from(format!("uid-{name}")),
+                        key: key(&name),
+                        labels: copies::labels(&pod.labels, copies.map(|_| copy as usize))?,
+                        volume_claims: storage::uses_of_copy(&pod.volume_claims, copy),
+                        ..pod.clone()
+                    });
+                }
             }
             "class" if copies.is_none() => self.storage.classes.push(storage::class(name, rest)?),
             "volume" => {
@@ -162,6 +185,21 @@ impl Scenario {
         }
         Ok(())
     }
+}
+
+/// Calls `read` with the words of every line that has any, and its position.
+fn each_line(
+    text: &str,
+    mut read: impl FnMut(&[&str], usize) -> Result<(), ModelError>,
+) -> Result<(), ModelError> {
+    for (index, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default();
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if !words.is_empty() {
+            read(&words, index).map_err(|error| error.within(&format!("line {}", index + 1)))?;
+        }
+    }
+    Ok(())
 }
 
 /// `placed N` or `waits SOME WORDS`.
@@ -472,6 +510,37 @@ mod tests {
         assert_eq!(q.preferences.spread.len(), 1);
         assert_eq!(q.images, [Text::from("app:v1"), Text::from("app:latest")]);
         assert_eq!(q.padding, Padding { cpu: 0, memory: 200 << 20 });
+    }
+
+    #[test]
+    fn copies_can_be_numbered_into_racks_and_zones() {
+        let scenario =
+            Scenario::parse("node n x5 label:rack=r{i/2}-{i} label:zone=z{i/4}\npod p x2 label:index={i}").unwrap();
+        let labels: Vec<(&str, &str)> = scenario
+            .nodes
+            .iter()
+            .map(|node| (node.labels.get("rack").unwrap(), node.labels.get("zone").unwrap()))
+            .collect();
+        assert_eq!(labels, [("r0-0", "z0"), ("r0-1", "z0"), ("r1-2", "z0"), ("r1-3", "z0"), ("r2-4", "z1")]);
+        assert_eq!(scenario.pods[1].labels.get("index"), Some("1"));
+    }
+
+    #[test]
+    fn a_cluster_is_nodes_and_nothing_else_each_by_its_own_name() {
+        let nodes = Scenario::parse_nodes("# two pools\nnode a x2 cpu=1\nnode b cpu=2 cordoned").unwrap();
+        let names: Vec<&str> = nodes.iter().map(|node| node.name.as_ref()).collect();
+        assert_eq!(names, ["a-0", "a-1", "b"]);
+        for (text, message) in [
+            ("node a\npod p", "line 2.pod: only nodes are described here"),
+            ("node a x2\nnode a-1", "line 2.a-1: line 1 has a node of this name already"),
+            ("node a x2 label:rack={j}", "line 1.label:rack.{j}: want {i}, or {i/N}"),
+            ("node a x2 label:rack={i/0}", "line 1.label:rack.{i/0}: want {i}, or {i/N}"),
+            ("node a x2 label:rack={i", "line 1.label:rack.{i: want {i}, or {i/N}"),
+            ("node a label:rack={i}", "line 1.label:rack.{i}: want {i}, or {i/N}"),
+        ] {
+            let error = Scenario::parse_nodes(text).expect_err(text).to_string();
+            assert!(error.starts_with(message), "{text:?} gives {error:?}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use tutti_model::{Effect, Node, NodeImage, Quantity, Resource, Taint};
 
 /// Label that names the rack of a node.
 pub const RACK_LABEL: &str = "tutti.dev/rack";
@@ -15,7 +16,7 @@ const NODES_PER_RACK: u32 = 4;
 const RACKS_PER_ZONE: u32 = 4;
 
 /// A node to be created.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeTemplate {
     /// Its name, also its host name.
     pub name: String,
@@ -25,6 +26,12 @@ pub struct NodeTemplate {
     pub labels: BTreeMap<String, String>,
     /// Its address; without one the simulated kubelets choose.
     pub address: Option<Ipv4Addr>,
+    /// Taints.
+    pub taints: Vec<Taint>,
+    /// It is cordoned.
+    pub unschedulable: bool,
+    /// Images that it has.
+    pub images: Vec<NodeImage>,
 }
 
 impl NodeTemplate {
@@ -33,7 +40,27 @@ impl NodeTemplate {
         let mut all: BTreeMap<String, String> =
             capacity.into_iter().map(|(resource, amount)| (resource.to_owned(), amount.to_owned())).collect();
         all.entry("pods".to_owned()).or_insert_with(|| "110".to_owned());
-        Self { name: name.into(), capacity: all, labels: BTreeMap::new(), address: None }
+        Self { name: name.into(), capacity: all, ..Self::default() }
+    }
+
+    /// The node that a scenario describes.
+    pub fn of_model(node: &Node) -> Self {
+        let amount = |(resource, amount): (&Resource, i64)| {
+            let shown = resource.show(amount);
+            // What is shown to people may be rounded; what a node has is not.
+            let exact = shown.parse().ok().and_then(|q: Quantity| resource.checked_amount_of(q).ok());
+            let text = if exact == Some(amount) { shown } else { amount.to_string() };
+            (resource.name().to_owned(), text)
+        };
+        Self {
+            name: node.name.to_string(),
+            capacity: node.allocatable.iter().map(amount).collect(),
+            labels: node.labels.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect(),
+            address: None,
+            taints: node.taints.clone(),
+            unschedulable: node.unschedulable,
+            images: node.images.clone(),
+        }
     }
 
     /// Node number `index` of a cluster of `count` like ones: 64 CPUs, 256 GiB and some GPUs, in racks of 4
@@ -75,12 +102,30 @@ impl NodeTemplate {
         if let Some(address) = self.address {
             addresses.insert(0, json!({"type": "InternalIP", "address": address.to_string()}));
         }
+        let taints: Vec<Value> = self
+            .taints
+            .iter()
+            .map(|taint| json!({"key": *taint.key, "value": *taint.value, "effect": effect(taint.effect)}))
+            .collect();
+        let mut spec = Map::new();
+        if !taints.is_empty() {
+            spec.insert("taints".to_owned(), taints.into());
+        }
+        if self.unschedulable {
+            spec.insert("unschedulable".to_owned(), json!(true));
+        }
+        let images: Vec<Value> = self
+            .images
+            .iter()
+            .map(|image| json!({"names": [*image.name], "sizeBytes": image.size}))
+            .collect();
         json!({
             "apiVersion": "v1",
             "kind": "Node",
             "metadata": {"name": self.name, "labels": labels},
-            "spec": {},
+            "spec": spec,
             "status": {
+                "images": images,
                 "capacity": self.capacity,
                 "allocatable": self.capacity,
                 "conditions": ready_conditions(now),
@@ -88,6 +133,14 @@ impl NodeTemplate {
                 "nodeInfo": node_info(&self.name),
             },
         })
+    }
+}
+
+fn effect(effect: Effect) -> &'static str {
+    match effect {
+        Effect::NoSchedule => "NoSchedule",
+        Effect::PreferNoSchedule => "PreferNoSchedule",
+        Effect::NoExecute => "NoExecute",
     }
 }
 
@@ -120,6 +173,21 @@ mod tests {
         assert_eq!(nodes[3].labels[RACK_LABEL], "rack-0");
         assert_eq!(nodes[4].labels[RACK_LABEL], "rack-1");
         assert_eq!(nodes[16].labels["topology.kubernetes.io/zone"], "zone-1");
+    }
+
+    #[test]
+    fn a_node_of_a_scenario_keeps_all_that_is_said_of_it() {
+        let text = "node n cpu=1500m memory=1000001 gpu=8 pods=20 label:rack=r1 taint:k=v:NoExecute image:app=5Mi cordoned";
+        let node = &tutti_model::scenario::Scenario::parse_nodes(text).unwrap()[0];
+        let object = NodeTemplate::of_model(node).to_object(Timestamp::UNIX_EPOCH);
+        assert_eq!(
+            object["status"]["capacity"],
+            json!({"cpu": "1500m", "memory": "1000001", "nvidia.com/gpu": "8", "pods": "20"})
+        );
+        assert_eq!(object["metadata"]["labels"]["rack"], "r1");
+        let taints = json!([{"key": "k", "value": "v", "effect": "NoExecute"}]);
+        assert_eq!(object["spec"], json!({"taints": taints, "unschedulable": true}));
+        assert_eq!(object["status"]["images"], json!([{"names": ["app:latest"], "sizeBytes": 5 << 20}]));
     }
 
     #[test]
