@@ -87,8 +87,7 @@ async fn mark(args: NamesArgs, value: Option<&str>, done: &str) -> anyhow::Resul
             None => kubeconfig_path::default(DEFAULT_PORT)?,
         },
     };
-    let client =
-        kubeconfig::client_of_file(&path).await.with_context(|| format!("{}", path.display()))?;
+    let client = kubeconfig::client_of_file(&path).await.with_context(|| format!("{}", path.display()))?;
     let nodes: Api<Node> = Api::all(client);
     let patch = Patch::Merge(json!({"metadata": {"annotations": {kubelet::FAILED: value}}}));
     for name in &args.names {

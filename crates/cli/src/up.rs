@@ -8,9 +8,9 @@ use clap::Args;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tutti_cluster::cluster::{Cluster, ClusterOptions};
-use tutti_cluster::{controllers, kubeconfig, kubelet};
 use tutti_cluster::listener::Port;
 use tutti_cluster::registry::Release;
+use tutti_cluster::{controllers, kubeconfig, kubelet};
 
 /// Start a cluster to try Tutti on: a Kubernetes API server, simulated nodes and the scheduler, in one process.
 ///

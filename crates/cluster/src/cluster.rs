@@ -79,7 +79,8 @@ impl ClusterOptions {
 
     /// All GPUs of the nodes at the start.
     pub fn gpus(&self) -> u64 {
-        let further = self.further_nodes.iter().filter_map(|node| node.capacity.get(GPU)?.parse::<u64>().ok());
+        let further =
+            self.further_nodes.iter().filter_map(|node| node.capacity.get(GPU)?.parse::<u64>().ok());
         u64::from(self.nodes) * u64::from(self.gpus_per_node) + further.sum::<u64>()
     }
 }
@@ -134,10 +135,7 @@ impl Cluster {
     }
 
     /// As [`Cluster::start`], and tells how many nodes there are every time there is one more.
-    pub async fn start_telling(
-        options: ClusterOptions,
-        tell: impl FnMut(u64),
-    ) -> Result<Self, ClusterError> {
+    pub async fn start_telling(options: ClusterOptions, tell: impl FnMut(u64)) -> Result<Self, ClusterError> {
         let listener = listener::bind(options.bind, options.port).await?;
         let address = listener.local_addr().map_err(ClusterError::Address)?;
         let identities = Identities::generate(options.bind, Timestamp::now())?;
@@ -151,6 +149,7 @@ impl Cluster {
         });
         let router = server::router(server.clone());
         let in_process = in_process_client(router.clone());
+        let nodes = options.node_count();
         create_nodes(&in_process, options.templates(), tell).await?;
 
         let (end, shutdown) = watch::channel(false);
@@ -167,7 +166,7 @@ impl Cluster {
         if options.simulate_nodes {
             tasks.spawn(kubelet::run(in_process.clone(), options.kubelets, ended(shutdown)));
         }
-        tracing::info!(url = url_of(address), nodes = options.node_count(), "embedded cluster is up");
+        tracing::info!(url = url_of(address), nodes, "embedded cluster is up");
         Ok(Self { address, kubeconfig, client, in_process, server, end, tasks })
     }
 
