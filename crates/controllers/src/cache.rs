@@ -1,6 +1,6 @@
 //! What is known of one kind: all its objects, and those of each owner.
 
-use crate::view::{Key, View, controller_of};
+use crate::view::{Key, Unread, View, controller_of};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// News about one kind.
@@ -16,7 +16,7 @@ pub enum Change<V> {
 
 /// All objects of one kind.
 #[derive(Debug)]
-pub struct Cache<S, T = ()> {
+pub struct Cache<S = Unread, T = Unread> {
     objects: BTreeMap<Key, View<S, T>>,
     /// Objects by the uid of the owner that manages them.
     owned: BTreeMap<String, BTreeSet<Key>>,
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn view(name: &str, version: u64, owner: Option<&str>) -> View<()> {
+    fn view(name: &str, version: u64, owner: Option<&str>) -> View {
         let owners: Vec<_> = owner
             .map(|uid| json!({"apiVersion": "v1", "kind": "K", "name": "o", "uid": uid, "controller": true}))
             .into_iter()
@@ -147,13 +147,13 @@ mod tests {
         .unwrap()
     }
 
-    fn names<'a>(views: impl Iterator<Item = &'a View<()>>) -> Vec<&'a str> {
+    fn names<'a>(views: impl Iterator<Item = &'a View>) -> Vec<&'a str> {
         views.map(View::name).collect()
     }
 
     #[test]
     fn a_new_list_forgets_what_is_not_in_it_and_says_so() {
-        let mut cache: Cache<()> = Cache::default();
+        let mut cache: Cache = Cache::default();
         assert!(!cache.is_listed());
         cache.apply(Change::Listed(vec![view("x", 1, Some("o")), view("y", 2, Some("o"))]));
         assert!(cache.is_listed() && cache.has_seen(2) && !cache.has_seen(3));
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn an_object_that_changes_owners_belongs_to_the_new_one() {
-        let mut cache: Cache<()> = Cache::default();
+        let mut cache: Cache = Cache::default();
         cache.apply(Change::Seen(view("x", 1, Some("a"))));
         cache.apply(Change::Seen(view("x", 2, Some("b"))));
         assert_eq!((cache.owned_by("a").count(), cache.owned_by("b").count()), (0, 1));
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_namespace_is_a_range_of_its_own() {
-        let mut cache: Cache<()> = Cache::default();
+        let mut cache: Cache = Cache::default();
         for namespace in ["a", "b", "a-b"] {
             let mut object = view("x", 1, None);
             object.metadata.namespace = Some(namespace.to_owned());

@@ -21,4 +21,4 @@ pub use self::pod::{
     ContainerStatus, PodSpec, PodStatus, PodView, Terminated, condition_of, is_active, is_ready, pods,
 };
 pub use self::queue::{Outcome, Queue};
-pub use self::view::{Checked, Condition, Key, Loose, View, controller_of, stamp};
+pub use self::view::{Checked, Condition, Key, Loose, Unread, View, controller_of, stamp};

@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub const FINALIZER: &str = "scheduling.k8s.io/podgroup-protection";
 
 /// A PodGroup, of which nothing but the metadata matters here.
-pub type GroupView = View<()>;
+pub type GroupView = View;
 
 /// The resource of pod groups in the version that a cluster serves.
 pub fn pod_groups(version: &str) -> Arc<ApiResource> {
@@ -56,7 +56,7 @@ pub enum Event {
 #[derive(Debug)]
 pub struct Guard {
     resource: Arc<ApiResource>,
-    groups: Cache<()>,
+    groups: Cache,
     /// The group that each pod holds.
     held: BTreeMap<Key, Key>,
     holders: BTreeMap<Key, BTreeSet<Key>>,
@@ -163,7 +163,7 @@ mod tests {
     fn group(finalizers: &Value, deleted: bool) -> GroupView {
         let mut object = json!({"metadata": {
             "name": "g", "namespace": "a", "uid": "u", "resourceVersion": "3", "finalizers": finalizers,
-        }});
+        }, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}, "status": {"conditions": []}});
         if deleted {
             object["metadata"]["deletionTimestamp"] = json!("2026-11-15T12:00:00Z");
         }

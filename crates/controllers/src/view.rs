@@ -4,7 +4,7 @@ use crate::action::Edit;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use kube::core::{ApiResource, DynamicResourceScope};
-use serde::de::{Deserialize, DeserializeOwned, Deserializer};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ impl fmt::Display for Key {
 
 /// One object. It is for reading only: written back, it would lose every field that is not read here.
 #[derive(Debug, Clone, PartialEq)]
-pub struct View<S, T = ()> {
+pub struct View<S = Unread, T = Unread> {
     /// `metadata` without `managedFields`.
     pub metadata: ObjectMeta,
     /// What is read of `spec`.
@@ -233,6 +233,16 @@ impl<'de, T: DeserializeOwned + Default> Deserialize<'de> for Loose<T> {
     }
 }
 
+/// A part of an object that nobody reads.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Unread;
+
+impl<'de> Deserialize<'de> for Unread {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        IgnoredAny::deserialize(deserializer).map(|_| Self)
+    }
+}
+
 /// A condition, as most kinds have them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -280,7 +290,7 @@ mod tests {
     #[test]
     fn a_finalizer_is_taken_away_under_the_version_that_was_read() {
         let object = json!({"metadata": {"uid": "u", "resourceVersion": "7", "finalizers": ["a", "b"]}});
-        let view: View<()> = serde_json::from_value(object).unwrap();
+        let view: View = serde_json::from_value(object).unwrap();
         assert_eq!(
             *view.without_finalizer("a").body,
             json!({"metadata": {"uid": "u", "resourceVersion": "7", "finalizers": ["b"]}})

@@ -35,7 +35,7 @@ fn kubectl_minor(program: &str) -> Option<u32> {
     version.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
-struct World {
+pub(crate) struct World {
     kubectl: String,
     folder: Folder,
     _process: Running,
@@ -43,7 +43,7 @@ struct World {
 
 impl World {
     /// Nothing if there is no kubectl.
-    fn up(arguments: &[&str]) -> Option<Self> {
+    pub(crate) fn up(arguments: &[&str]) -> Option<Self> {
         let kubectl = kubectl()?;
         let folder = Folder::new();
         let file = folder.file("kubeconfig");
@@ -53,7 +53,7 @@ impl World {
         Some(Self { kubectl, folder, _process: process })
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.kubectl);
         command
             .args([
@@ -70,7 +70,7 @@ impl World {
         command
     }
 
-    fn ask(&self, arguments: &[&str], input: &str) -> Output {
+    pub(crate) fn ask(&self, arguments: &[&str], input: &str) -> Output {
         let mut child = self.command(arguments).spawn().unwrap();
         child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
         child.wait_with_output().unwrap()
@@ -137,17 +137,29 @@ fn kubectl_sees_none_of_a_gang_and_then_all_of_it() {
     assert_eq!(world.kubectl(&["get", "podgroups,pods", "-o", "name"]), "");
 }
 
+/// The manifests that users are told to apply.
+fn manifests() -> Vec<String> {
+    let folder = std::fs::read_dir(example("")).unwrap();
+    let names = folder.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.filter(|name| name.ends_with(".yaml")).collect();
+    names.sort();
+    names
+}
+
 #[test]
 fn every_example_can_be_applied_and_runs() {
+    let names = manifests();
+    assert!(names.len() >= 7, "{names:?}");
     let Some(world) = World::up(&["--nodes", "3", "--gpus", "8"]) else {
         return;
     };
-    for name in ["gang-4.yaml", "gang-8.yaml", "gang-8-v1alpha2.yaml", "mixed-nodes.yaml", "mixed-gang.yaml"]
-    {
+    for name in &names {
         world.kubectl(&["apply", "-f", &example(name)]);
     }
-    world.kubectl(&["wait", "--for=condition=Ready", "nodes", "--all", "--timeout=30s"]);
-    world.kubectl(&["wait", "--for=condition=Ready", "pods", "--all", "--timeout=30s"]);
+    world.kubectl(&["wait", "--for=condition=Ready", "nodes", "--all", "--timeout=60s"]);
+    world.kubectl(&["wait", "--for=condition=Ready", "pods", "-l", "!job-name", "--timeout=60s"]);
     let groups = world.kubectl(&["get", "podgroups"]);
     assert_eq!(groups.matches("Scheduled").count(), 4, "{groups}");
+    world.kubectl(&["rollout", "status", "deployment/web", "--timeout=60s"]);
+    world.kubectl(&["wait", "--for=condition=Complete", "job/count", "--timeout=60s"]);
 }

@@ -7,6 +7,7 @@ mod demo;
 mod deploy;
 mod gangs;
 mod kubectl;
+mod kubectl_script;
 mod process;
 mod scheduler;
 mod tidy;

@@ -47,6 +47,69 @@ async fn an_empty_cluster_has_no_nodes() {
     assert!(nodes(&file).await.is_empty());
 }
 
+#[tokio::test]
+async fn a_file_can_describe_the_nodes() {
+    let folder = Folder::new();
+    let file = folder.file("kubeconfig");
+    let pools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/pools.txt").display().to_string();
+    let mut running = up(&file, &["--port", "0", "--cluster", &pools]);
+    running.wait_for_line("Ctrl-C");
+    assert!(running.said[0].contains("22 simulated nodes, 144 GPUs"), "{:?}", running.said);
+    let text = std::fs::read_to_string(&file).unwrap();
+    let client = tutti_cluster::kubeconfig::client(&text).await.unwrap();
+    let node = Api::<Node>::all(client).get("train-9").await.unwrap();
+    let labels = node.metadata.labels.unwrap();
+    assert_eq!(
+        (labels["tutti.dev/rack"].as_str(), labels["topology.kubernetes.io/zone"].as_str()),
+        ("rack-2", "zone-1")
+    );
+}
+
+#[test]
+fn a_mistake_in_a_cluster_file_is_told_with_file_line_and_word() {
+    let folder = Folder::new();
+    let file = folder.file("pools.txt");
+    for (text, words) in [
+        ("# a comment\nnode a x3 cpu=lots", "pools.txt: line 2.cpu: \"lots\" is not a quantity"),
+        ("node a\ngroup g gang=2", "pools.txt: line 2.group: only nodes"),
+        ("node a x20001 cpu=1", "20001 nodes; at most 20000"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let ended = up(&folder.file("kubeconfig"), &["--port", "0", "--cluster", &file]).wait();
+        assert_eq!(ended.status.code(), Some(1));
+        assert!(ended.stderr.contains(words), "{words}: {}", ended.stderr);
+    }
+    let ended = up(&folder.file("kubeconfig"), &["--cluster", &folder.file("missing.txt")]).wait();
+    assert!(ended.stderr.contains("cannot read") && ended.stderr.contains("missing.txt"), "{}", ended.stderr);
+}
+
+#[tokio::test]
+async fn simulated_nodes_can_fail_and_come_back() {
+    let folder = Folder::new();
+    let file = folder.file("kubeconfig");
+    let mut running = up(&file, &["--port", "0", "--nodes", "2", "--node-grace", "2"]);
+    running.wait_for_line("Ctrl-C");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let nodes = Api::<Node>::all(tutti_cluster::kubeconfig::client(&text).await.unwrap());
+    for (action, expected) in [("fail", "Unknown"), ("restore", "True")] {
+        let ended = run(&["nodes", action, "node-1", "--kubeconfig", &file]);
+        assert!(ended.status.success(), "{}", ended.stderr);
+        assert!(ended.stdout.contains("node/node-1"), "{}", ended.stdout);
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        loop {
+            let status = nodes.get("node-1").await.unwrap().status.unwrap_or_default();
+            let ready = status.conditions.into_iter().flatten().find(|c| c.type_ == "Ready");
+            if ready.is_some_and(|ready| ready.status == expected) {
+                break;
+            }
+            assert!(std::time::Instant::now() < deadline, "{action}: node-1 is never {expected}");
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    }
+    let ended = run(&["nodes", "fail", "nobody", "--kubeconfig", &file]);
+    assert!(!ended.status.success() && ended.stderr.contains("nobody"), "{}", ended.stderr);
+}
+
 #[test]
 fn a_taken_port_is_an_error_that_says_what_to_do() {
     let folder = Folder::new();

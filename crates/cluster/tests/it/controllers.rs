@@ -9,7 +9,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use kube::core::NamespaceResourceScope;
+use kube::core::{DynamicObject, NamespaceResourceScope};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
@@ -19,6 +19,7 @@ use std::time::Duration;
 use tutti_cluster::cluster::{Cluster, ClusterOptions};
 use tutti_cluster::listener::Port;
 use tutti_cluster::{controllers, kubelet};
+use tutti_controllers::protection;
 
 /// A cluster of two nodes, and everything goes to the first that lives.
 struct World {
@@ -297,4 +298,24 @@ async fn a_failed_node_is_given_up_and_a_restored_one_comes_back() {
     })
     .await;
     world.wait::<Deployment>("web", "is whole again", |d| is_rolled_out(d, 2)).await;
+}
+
+#[tokio::test]
+async fn a_deleted_group_stays_while_a_member_needs_it() {
+    let world = World::start().await;
+    let groups: Api<DynamicObject> =
+        Api::default_namespaced_with(world.cluster.client(), &protection::pod_groups("v1beta1"));
+    let spec = json!({"schedulingPolicy": {"gang": {"minCount": 1}}});
+    let group = json!({"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "metadata": {"name": "g"}, "spec": spec});
+    let group = groups.create(&PostParams::default(), &serde_json::from_value(group).unwrap()).await.unwrap();
+    assert_eq!(group.metadata.finalizers, Some(vec![protection::FINALIZER.to_owned()]));
+    let spec =
+        json!({"schedulingGroup": {"podGroupName": "g"}, "containers": [{"name": "main", "image": "i"}]});
+    world.create::<Pod>(json!({"metadata": {"name": "member"}, "spec": spec})).await;
+    groups.delete("g", &DeleteParams::default()).await.unwrap();
+    crate::cluster::wait_for_phase(&world.cluster.client(), "member", "Running").await;
+    assert!(groups.get_opt("g").await.unwrap().is_some(), "a member needs it");
+    world.api::<Pod>().delete("member", &DeleteParams::default()).await.unwrap();
+    eventually("the group goes", || async { groups.get_opt("g").await.unwrap().is_none().then_some(()) })
+        .await;
 }
