@@ -3,8 +3,8 @@
 //! It is for trying, developing and testing. Production is a real Kubernetes.
 
 pub mod cluster;
-mod custom;
 pub mod controllers;
+mod custom;
 pub mod discovery;
 pub mod error;
 pub mod kinds;

@@ -515,7 +515,8 @@ mod tests {
     #[test]
     fn copies_can_be_numbered_into_racks_and_zones() {
         let scenario =
-            Scenario::parse("node n x5 label:rack=r{i/2}-{i} label:zone=z{i/4}\npod p x2 label:index={i}").unwrap();
+            Scenario::parse("node n x5 label:rack=r{i/2}-{i} label:zone=z{i/4}\npod p x2 label:index={i}")
+                .unwrap();
         let labels: Vec<(&str, &str)> = scenario
             .nodes
             .iter()
