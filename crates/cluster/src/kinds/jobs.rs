@@ -7,9 +7,6 @@ use serde_json::{Map, Value, json};
 /// Failed pods after which a job gives up.
 const BACKOFF_LIMIT: i32 = 6;
 
-/// Label of the pods of a job.
-const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";
-
 /// Defaults of a Job.
 pub(super) fn job_defaults(object: &mut Map<String, Value>) {
     first_status(object, || json!({}));
@@ -35,46 +32,9 @@ pub(super) fn job_defaults(object: &mut Map<String, Value>) {
             }
         }
     }
-    select_own_pods(object);
-    let labels = object.get("spec").and_then(|spec| spec.pointer("/template/metadata/labels")).cloned();
+    let labels = spec.get("template").and_then(|t| t.pointer("/metadata/labels")).cloned();
     if let (Some(labels @ Value::Object(_)), Some(metadata)) = (labels, child(object, "metadata")) {
         set(metadata, "labels", labels);
-    }
-}
-
-/// Gives the pods of a job labels that no other pods have, and selects them, unless the job selects by itself.
-fn select_own_pods(object: &mut Map<String, Value>) {
-    let text = |field: &str| {
-        object
-            .get("metadata")
-            .and_then(|m| m.get(field))
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned()
-    };
-    let (uid, name) = (text("uid"), text("name"));
-    let Some(spec) = child(object, "spec") else { return };
-    if uid.is_empty() || spec.get("manualSelector") == Some(&json!(true)) {
-        return;
-    }
-    set(spec, "selector", json!({"matchLabels": {CONTROLLER_UID: uid}}));
-    let own =
-        spec.get("selector").and_then(|s| s.get("matchLabels")?.get(CONTROLLER_UID)) == Some(&json!(uid));
-    let Some(labels) = existing(spec, "template")
-        .and_then(|template| child(template, "metadata"))
-        .and_then(|metadata| child(metadata, "labels"))
-        .filter(|_| own)
-    else {
-        return;
-    };
-    // Each also under the name that it had before labels of Kubernetes had prefixes.
-    for (key, value) in [
-        (CONTROLLER_UID, &uid),
-        ("controller-uid", &uid),
-        ("batch.kubernetes.io/job-name", &name),
-        ("job-name", &name),
-    ] {
-        labels.insert(key.to_owned(), json!(value));
     }
 }
 
