@@ -304,7 +304,7 @@ async fn a_failed_node_is_given_up_and_a_restored_one_comes_back() {
 async fn a_deleted_group_stays_while_a_member_needs_it() {
     let world = World::start().await;
     let groups: Api<DynamicObject> =
-        Api::default_namespaced_with(world.cluster.client(), &protection::pod_groups("v1beta1"));
+        Api::default_namespaced_with(world.cluster.client(), &*protection::pod_groups("v1beta1"));
     let spec = json!({"schedulingPolicy": {"gang": {"minCount": 1}}});
     let group = json!({"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "metadata": {"name": "g"}, "spec": spec});
     let group = groups.create(&PostParams::default(), &serde_json::from_value(group).unwrap()).await.unwrap();
