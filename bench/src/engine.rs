@@ -3,6 +3,7 @@
 use crate::fleet::{Ask, add_gang, ask, cluster, node, pod, running};
 use crate::packing;
 use crate::report::Report;
+use crate::topology;
 use anyhow::{Result, ensure};
 use std::time::{Duration, Instant};
 use tutti_engine::{Decision, Engine, Event, Refusal};
@@ -32,6 +33,11 @@ pub(crate) fn run(sizes: &[u32], only: &str, seconds: f64, report: &mut Report) 
         bench.latency("refusal-64", 0, || refusal(nodes))?;
         bench.steady()?;
     }
+    let mut bench = Bench { nodes: 5_000, only, budget, report };
+    bench.throughput("rack-4", 3_000, topology::rack_4)?;
+    bench.latency("composite-16x64", 1_024, topology::composite)?;
+    bench.nodes = 100_000;
+    bench.latency("three-levels-100k", 1_000, topology::three_levels)?;
     if "packing-40x120".contains(only) {
         packing::run(report);
     }

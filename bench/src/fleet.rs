@@ -1,7 +1,7 @@
 //! Clusters to measure on.
 
 use tutti_engine::{Config, Engine, Event};
-use tutti_model::{Group, Node, ObjectKey, Phase, Pod, Policy, Resource, Text, Time};
+use tutti_model::{Group, Node, ObjectKey, Phase, Pod, Policy, Resource, Text, Time, Topology};
 
 /// An engine with an empty cluster of this many nodes of `kinds` different sizes.
 pub(crate) fn cluster(nodes: u32, kinds: u32) -> Engine {
@@ -61,6 +61,17 @@ pub(crate) fn pod(name: &str, ask: Ask) -> Pod {
 
 /// Tells the engine of a gang whose members are these.
 pub(crate) fn add_gang(engine: &mut Engine, name: &str, members: impl IntoIterator<Item = Pod>) {
+    add_gang_with(engine, name, members, Topology::default(), None);
+}
+
+/// The same with what it asks of the topology, and what it is part of.
+pub(crate) fn add_gang_with(
+    engine: &mut Engine,
+    name: &str,
+    members: impl IntoIterator<Item = Pod>,
+    topology: Topology,
+    parent: Option<ObjectKey>,
+) {
     let key = ObjectKey::new("bench", name);
     let mut count = 0;
     for mut member in members {
@@ -72,7 +83,7 @@ pub(crate) fn add_gang(engine: &mut Engine, name: &str, members: impl IntoIterat
         Some(min_count) => Policy::Gang { min_count },
         None => Policy::Basic,
     };
-    let group = Group { policy, ..Group::new(key, name) };
+    let group = Group { policy, topology, parent, ..Group::new(key, name) };
     engine.apply(Event::GroupSet(Box::new(group)), Time(0));
 }
 

@@ -5,6 +5,7 @@ mod engine;
 mod fleet;
 mod packing;
 mod report;
+mod topology;
 
 use clap::{Parser, Subcommand};
 

@@ -4,7 +4,9 @@
 //! cargo run --release -p tutti-engine --example oracle -- --instances 1000000 --seed 1
 //! ```
 //!
-//! A third of the instances is plain, a third has wishes about other pods, a third has volumes. Exit code 1 if the engine was wrong.
+//! A sixth of the instances each are plain, have wishes about other pods, have volumes, are groups that ask for domains,
+//! the same with wishes, and composites. Of those without wishes that ask for domains the best placement is asked for.
+//! Exit code 1 if the engine was wrong.
 
 #[path = "../tests/it/random.rs"]
 #[allow(clippy::unwrap_used, reason = "shared with the tests; writing to a string does not fail")]
@@ -12,13 +14,19 @@ mod random;
 #[path = "../tests/it/random_storage.rs"]
 #[allow(clippy::unwrap_used, dead_code, reason = "shared with the tests; writing to a string does not fail")]
 mod random_storage;
+#[path = "../tests/it/random_trees.rs"]
+#[allow(clippy::unwrap_used, reason = "shared with the tests; writing to a string does not fail")]
+mod random_trees;
 #[path = "../tests/it/storage.rs"]
 mod storage;
+#[path = "../tests/it/tree_verdict.rs"]
+mod tree_verdict;
 #[path = "../tests/it/verdict.rs"]
 mod verdict;
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+use tree_verdict::judge_tree;
 use tutti_model::scenario::Scenario;
 use verdict::{Verdict, judge};
 
@@ -67,13 +75,16 @@ fn main() -> ExitCode {
     if wrong > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// Judges one instance: plain, with wishes and with volumes in turn.
+/// Judges one instance, of all sorts in turn.
 fn count(arguments: &Arguments, number: u32, tally: &mut Tally) {
-    let seed = u64::from(arguments.seed) + u64::from(number / 3);
-    let text = match number % 3 {
-        0 => random::instance(seed),
-        1 => random::instance_with_wishes(seed),
-        _ => random_storage::instance_with_volumes(seed),
+    let seed = u64::from(arguments.seed) + u64::from(number / 6);
+    let (text, judge): (String, fn(&Scenario) -> Verdict) = match number % 6 {
+        0 => (random::instance(seed), judge),
+        1 => (random::instance_with_wishes(seed), judge),
+        2 => (random_storage::instance_with_volumes(seed), judge),
+        3 => (random_trees::group_instance(seed), judge_tree),
+        4 => (random_trees::wishing_instance(seed), judge_tree),
+        _ => (random_trees::composite_instance(seed), judge_tree),
     };
     let verdict = match Scenario::parse(&text) {
         Ok(scenario) => judge(&scenario),

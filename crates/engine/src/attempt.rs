@@ -1,13 +1,13 @@
 //! What a unit asks for right now: who of its members wants a seat, how many must get one, and whether it may be
 //! tried at all.
 
-use crate::decision::UnitKey;
+use crate::decision::{Standing, UnitKey};
 use crate::engine::Engine;
+use crate::members::{GroupPlan, Members};
 use crate::pods::PodRow;
 use crate::refusal::{Contradiction, Refusal, Unsupported};
-use crate::shape::ShapeId;
-use crate::solve::{Request, Style};
-use std::collections::BTreeMap;
+use crate::solve::Style;
+use tutti_model::tree::Ancestry;
 use tutti_model::{Group, ObjectKey, Text};
 
 /// What to do about a unit.
@@ -15,68 +15,19 @@ use tutti_model::{Group, ObjectKey, Text};
 pub(crate) enum Attempt {
     /// Nothing: nobody waits, or they wait for somebody else.
     Nothing,
-    /// It cannot be tried, and these members learn why.
-    Refused(Vec<ObjectKey>, Refusal),
+    /// It cannot be tried, and these members learn why; beside it how the groups of a composite stand.
+    Refused(Vec<ObjectKey>, Refusal, Vec<Standing>),
     /// Find places for these.
     Solve(Members),
 }
 
-/// Members that want a seat, by shape.
-#[derive(Debug)]
-pub(crate) struct Members {
-    by_shape: Vec<(ShapeId, Vec<ObjectKey>)>,
-    /// Members that cannot be tried because of their volume claims.
-    blocked: Vec<ObjectKey>,
-    need: u32,
-    style: Style,
-}
-
-/// Members with their rows.
-type Rows<'a> = Vec<(&'a ObjectKey, &'a PodRow)>;
-
-impl Members {
-    fn new(members: &[(&ObjectKey, &PodRow)], need: u32, style: Style) -> Self {
-        // Shapes in the order of their first member's name, because numbers of shapes depend on history.
-        let mut index: BTreeMap<ShapeId, usize> = BTreeMap::new();
-        let mut by_shape: Vec<(ShapeId, Vec<ObjectKey>)> = Vec::new();
-        for (key, row) in members {
-            let at = *index.entry(row.shape).or_insert_with(|| {
-                by_shape.push((row.shape, Vec::new()));
-                by_shape.len() - 1
-            });
-            by_shape[at].1.push((*key).clone());
-        }
-        Self { by_shape, blocked: Vec::new(), need, style }
-    }
-
-    /// What is to be solved.
-    pub(crate) fn request(&self) -> Request {
-        let shapes = self.by_shape.iter().map(|(shape, members)| (*shape, members.len() as u32)).collect();
-        Request { shapes, need: self.need, style: self.style }
-    }
-
-    /// The shape at an index of the request.
-    pub(crate) fn shape(&self, index: usize) -> ShapeId {
-        self.by_shape[index].0
-    }
-
-    /// All shapes.
-    pub(crate) fn shapes(&self) -> Vec<ShapeId> {
-        self.by_shape.iter().map(|(shape, _)| *shape).collect()
-    }
-
-    /// Takes out the next members of a shape, by name.
-    pub(crate) fn draw(&mut self, index: usize, count: u32) -> Vec<ObjectKey> {
-        self.by_shape[index].1.drain(..count as usize).collect()
-    }
-
-    /// Everybody who is still here, by name.
-    pub(crate) fn into_names(self) -> Vec<ObjectKey> {
-        let mut names: Vec<ObjectKey> = self.by_shape.into_iter().flat_map(|(_, members)| members).collect();
-        names.extend(self.blocked);
-        names.sort_unstable();
-        names
-    }
+/// Members that volume claims keep from being tried, and those that they do not.
+#[derive(Default)]
+pub(crate) struct Ready<'a> {
+    pub(crate) members: Vec<(&'a ObjectKey, &'a PodRow)>,
+    pub(crate) blocked: Vec<ObjectKey>,
+    /// What keeps the first of the blocked.
+    pub(crate) why_not: Option<Refusal>,
 }
 
 impl Engine {
@@ -91,59 +42,96 @@ impl Engine {
             return Attempt::Nothing;
         }
         let unsupported = wanting.iter().find_map(|(_, row)| row.unsupported.clone());
-        let UnitKey::Group(key) = unit else {
+        if let UnitKey::Pod(key) = unit {
             if let Some(what) = unsupported {
-                return Attempt::Refused(vec![unit.object().clone()], Refusal::Unsupported(what));
+                return Attempt::Refused(vec![key.clone()], Refusal::Unsupported(what), Vec::new());
             }
-            if let (_, Some(refusal)) = self.ready(&wanting) {
-                return Attempt::Refused(vec![unit.object().clone()], refusal);
+            if let Some(refusal) = self.ready(&wanting).why_not {
+                return Attempt::Refused(vec![key.clone()], refusal, Vec::new());
             }
-            return Attempt::Solve(Members::new(&wanting, 1, Style::Profile));
-        };
+            return Attempt::Solve(Members::flat(&wanting, 1, Style::Profile, Vec::new()));
+        }
         let names = || wanting.iter().map(|(key, _)| (*key).clone()).collect();
-        let Some(group) = self.pods.group(key).and_then(|row| row.object.as_ref()) else {
-            return Attempt::Refused(names(), Refusal::GroupMissing { group: key.clone() });
+        let refused = |refusal| Attempt::Refused(names(), refusal, Vec::new());
+        let Some(group) = self.pods.object(unit) else {
+            return refused(self.unseen(unit));
         };
-        if let Some(contradiction) = contradiction(group, &members) {
-            return Attempt::Refused(names(), Refusal::Contradiction(contradiction));
+        if let Some(contradiction) = self.misgrown(unit).or_else(|| contradiction(group, &members)) {
+            return refused(Refusal::Contradiction(contradiction));
         }
-        let topology = group.topology.first().cloned().map(Unsupported::GroupTopology);
-        let composite = group.parent.clone().map(Unsupported::Composite);
-        let claim = group.claims.first().map(|claim| Unsupported::DeviceClaim(claim.name.clone()));
-        if let Some(what) = unsupported.or(topology).or(composite).or(claim) {
-            return Attempt::Refused(names(), Refusal::Unsupported(what));
+        if let Some(what) = unsupported.or_else(|| self.unsupported_claim(unit)) {
+            return refused(Refusal::Unsupported(what));
         }
-        let minimum = group.policy.minimum();
-        let counted = members.iter().filter(|(_, row)| row.counts()).count() as u32;
-        let observed = counted + wanting.len() as u32;
-        if observed < minimum {
-            let gated = members.iter().filter(|(_, row)| row.gated && row.is_live()).count() as u32;
-            return Attempt::Refused(names(), Refusal::TooFewMembers { minimum, observed, gated });
+        if matches!(unit, UnitKey::Composite(_)) || !group.topology.is_empty() {
+            return match self.grow(unit) {
+                Ok(members) => Attempt::Solve(members),
+                Err((refusal, groups)) => Attempt::Refused(names(), refusal, groups),
+            };
         }
-        let need = minimum.saturating_sub(counted).max(1);
-        let (ready, problem) = self.ready(&wanting);
-        if let Some(refusal) = problem.filter(|_| (ready.len() as u32) < need) {
-            return Attempt::Refused(names(), refusal);
+        let plan = group_plan(unit, group, &members);
+        if let Some(refusal) = plan.waits {
+            return refused(refusal);
         }
-        let is_blocked = |key: &&ObjectKey| ready.iter().all(|(ready, _)| ready != key);
-        let blocked = wanting.iter().map(|(key, _)| *key).filter(is_blocked).cloned().collect();
-        Attempt::Solve(Members { blocked, ..Members::new(&ready, need, Style::Pack) })
+        let need = plan.minimum.saturating_sub(plan.counted).max(1);
+        let Ready { members: ready, blocked, why_not } = self.ready(&wanting);
+        if let Some(refusal) = why_not.filter(|_| (ready.len() as u32) < need) {
+            return refused(refusal);
+        }
+        Attempt::Solve(Members::flat(&ready, need, Style::Pack, vec![plan]).beside(blocked))
     }
 
-    /// Members whose claims do not keep them from being tried, and why the first of the others is kept.
-    fn ready<'a>(&self, wanting: &[(&'a ObjectKey, &'a PodRow)]) -> (Rows<'a>, Option<Refusal>) {
-        let mut first = None;
-        let mut ready = Vec::with_capacity(wanting.len());
+    /// Which members' claims keep them from being tried.
+    pub(crate) fn ready<'a>(&self, wanting: &[(&'a ObjectKey, &'a PodRow)]) -> Ready<'a> {
+        let mut ready = Ready::default();
         for &(key, row) in wanting {
             match self.volumes.problem(key, &row.uid, &row.claims, &self.pods) {
-                None => ready.push((key, row)),
+                None => ready.members.push((key, row)),
                 Some((claim, problem)) => {
-                    first.get_or_insert_with(|| Refusal::Claim { pod: key.clone(), claim, problem });
+                    ready.blocked.push(key.clone());
+                    let why = || Refusal::Claim { pod: key.clone(), claim, problem };
+                    ready.why_not.get_or_insert_with(why);
                 }
             }
         }
-        (ready, first)
+        ready
     }
+
+    fn unseen(&self, unit: &UnitKey) -> Refusal {
+        match unit {
+            UnitKey::Composite(key) => Refusal::CompositeMissing { composite: key.clone() },
+            UnitKey::Group(key) | UnitKey::Pod(key) => Refusal::GroupMissing { group: key.clone() },
+        }
+    }
+
+    /// What is wrong with the tree above a unit. A unit that has somebody above it is on its own only because of that.
+    fn misgrown(&self, unit: &UnitKey) -> Option<Contradiction> {
+        match self.pods.ancestry_of(unit) {
+            Err(error) => Some(Contradiction::Tree(error.to_string().into())),
+            Ok(Ancestry::Complete(_) | Ancestry::Incomplete { .. }) => None,
+        }
+    }
+
+    fn unsupported_claim(&self, unit: &UnitKey) -> Option<Unsupported> {
+        match unit {
+            UnitKey::Composite(key) => {
+                self.pods.composite(key)?.children.iter().find_map(|child| self.unsupported_claim(child))
+            }
+            _ => {
+                let claim = self.pods.object(unit)?.claims.first()?;
+                Some(Unsupported::DeviceClaim(claim.name.clone()))
+            }
+        }
+    }
+}
+
+/// How a group stands, and whether enough members were seen.
+pub(crate) fn group_plan(unit: &UnitKey, group: &Group, members: &[(&ObjectKey, &PodRow)]) -> GroupPlan {
+    let minimum = group.policy.minimum();
+    let counted = members.iter().filter(|(_, row)| row.counts()).count() as u32;
+    let observed = counted + members.iter().filter(|(_, row)| row.wants_seat()).count() as u32;
+    let gated = || members.iter().filter(|(_, row)| row.gated && row.is_live()).count() as u32;
+    let waits = (observed < minimum).then(|| Refusal::TooFewMembers { minimum, observed, gated: gated() });
+    GroupPlan { unit: unit.clone(), minimum, counted, waits, scattered: None }
 }
 
 /// What keeps the living members of a group from being decided together.

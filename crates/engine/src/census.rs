@@ -8,7 +8,7 @@ use tutti_model::{ObjectKey, ResourceList, Time};
 /// Units and the pods in them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Waiters {
-    /// Groups.
+    /// Groups; a composite with all its groups counts as one.
     pub groups: u64,
     /// Pods that are units of their own.
     pub single_pods: u64,
@@ -108,7 +108,7 @@ impl Engine {
             if !row.wants_seat() {
                 continue;
             }
-            let unit = row.unit(key);
+            let unit = self.pods.unit_of(key, row);
             let waiters = match self.queue.is_paused(&unit) {
                 Some(false) => &mut census.active,
                 Some(true) => &mut census.backoff,
@@ -118,7 +118,9 @@ impl Engine {
             waiters.pods += 1;
             match &unit {
                 UnitKey::Pod(_) => waiters.single_pods += 1,
-                UnitKey::Group(_) => waiters.groups += u64::from(counted.insert(unit)),
+                UnitKey::Group(_) | UnitKey::Composite(_) => {
+                    waiters.groups += u64::from(counted.insert(unit));
+                }
             }
         }
         census

@@ -8,14 +8,14 @@
 //! Claims of equals could block each other for ever, each holding half of what the other needs. So a broken gang may
 //! use what a younger one of its priority has claimed.
 
-use crate::attempt::Members;
 use crate::decision::UnitKey;
 use crate::engine::Engine;
 use crate::holds::{Claimant, Held, Promise};
+use crate::members::Members;
 use crate::nodes::NodeId;
 use crate::pods::PodRow;
 use crate::shape::ShapeId;
-use crate::solve::{Outcome, Request, solve};
+use crate::solve::{Outcome, solve};
 use tutti_model::{ObjectKey, Text, Time};
 
 /// How long a vacated seat is kept for whoever replaces the member. Controllers do so within seconds.
@@ -44,7 +44,7 @@ impl Engine {
 
     /// A member has left its seat on a node, by name because its row may be gone, without having done its work.
     pub(crate) fn vacate(&mut self, key: &ObjectKey, row: &PodRow, node: Option<Text>, now: Time) {
-        let (Some(node), unit) = (node, row.unit(key)) else {
+        let (Some(node), unit) = (node, self.pods.unit_of(key, row)) else {
             return;
         };
         let (Some(missing), Some((priority, claimant))) = (self.missing(&unit), self.claimant(&unit)) else {
@@ -73,7 +73,7 @@ impl Engine {
         let Some(missing) = self.missing(unit) else {
             return Vec::new();
         };
-        let request = Request { need: 1, ..members.request() };
+        let request = members.request().for_any();
         let (mut tables, branches_max) = self.tables();
         let Outcome::Placed(found) = solve(&request, &mut tables, branches_max) else {
             return Vec::new();

@@ -18,6 +18,9 @@ impl Engine {
             // The debug form names every field, also those that will be added.
             sum = sum.wrapping_add(hash(("group", key, format!("{:?}", group.object))));
         }
+        for (key, composite) in self.pods.composites() {
+            sum = sum.wrapping_add(hash(("composite", key, format!("{:?}", composite.object))));
+        }
         for unit in self.queue.units() {
             sum = sum.wrapping_add(hash(("waits for its turn", unit)));
         }
@@ -42,7 +45,8 @@ impl Engine {
             Sits::Bound(node) => (true, Some(self.nodes.name(node))),
         };
         let place = (is_bound, node, format!("{:?}", row.life), row.terminating, row.gated, &row.nominated);
-        let belongs = (&row.scheduler_name, row.priority, &row.group, row.created, &row.labels);
+        let group = (&row.group, row.rank, row.leader);
+        let belongs = (&row.scheduler_name, row.priority, group, row.created, &row.labels);
         hash((key, &row.uid, belongs, requests, shape.ports.len(), shape.matches.len(), place))
     }
 }

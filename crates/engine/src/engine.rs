@@ -1,13 +1,14 @@
 //! The engine: facts in, decisions out.
 
-use crate::attempt::{Attempt, Members};
+use crate::attempt::Attempt;
 use crate::decision::{Decision, Placement, Seat, UnitKey, Waiting};
 use crate::event::Event;
 use crate::flush::Flush;
 use crate::holds::{Claimant, Holds, Promise};
+use crate::members::Members;
 use crate::nodes::{NodeId, NodeTable};
 use crate::pods::{Life, PodRow, PodTable, Sits};
-use crate::queue::{Queue, Rank};
+use crate::queue::Queue;
 use crate::refusal::Refusal;
 use crate::relations::Relations;
 use crate::room::Rooms;
@@ -17,11 +18,10 @@ use crate::shape::{Resources, Shape, ShapeId, Shapes};
 use crate::solve::{Outcome, Tables, solve};
 use crate::txn::Txn;
 use crate::volumes::Volumes;
-use crate::wake::{Offer, Sleepers};
+use crate::wake::{Bed, Offer, Sleepers};
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::cmp::Reverse;
 use std::sync::Arc;
-use tutti_model::{Group, Node, ObjectKey, Pod, Text, Time};
+use tutti_model::{Node, ObjectKey, Pod, Text, Time};
 
 /// First pause after a failed binding.
 const RETRY_SECONDS_MIN: i64 = 1;
@@ -116,8 +116,12 @@ impl Engine {
             Event::NodeGone(name) => self.set_node(&name, None, now),
             Event::PodSet(pod) => self.set_pod(&pod, now),
             Event::PodGone(key) => self.remove_pod(&key, now),
-            Event::GroupSet(group) => self.set_group(&group.key.clone(), Some(*group), now),
-            Event::GroupGone(key) => self.set_group(&key, None, now),
+            Event::GroupSet(group) => self.set_group(&UnitKey::Group(group.key.clone()), Some(*group), now),
+            Event::GroupGone(key) => self.set_group(&UnitKey::Group(key), None, now),
+            Event::CompositeSet(group) => {
+                self.set_group(&UnitKey::Composite(group.key.clone()), Some(*group), now);
+            }
+            Event::CompositeGone(key) => self.set_group(&UnitKey::Composite(key), None, now),
             Event::NamespaceSet { name, labels } => self.set_namespace(&name, labels, now),
             Event::ClaimSet(claim) => self.set_claim(&claim.key.clone(), Some(*claim), now),
             Event::ClaimGone(key) => self.set_claim(&key, None, now),
@@ -153,7 +157,10 @@ impl Engine {
             self.firsts.remove(&unit);
             let decision = match self.attempt(&unit) {
                 Attempt::Nothing => None,
-                Attempt::Refused(members, refusal) => self.refuse(unit, members, refusal, Vec::new(), now),
+                Attempt::Refused(members, refusal, groups) => {
+                    let groups = if matches!(unit, UnitKey::Composite(_)) { groups } else { Vec::new() };
+                    self.refuse(Waiting { unit, members, refusal, groups })
+                }
                 Attempt::Solve(members) => self.solve(unit, members, now),
             };
             if let Some(decision) = decision {
@@ -231,8 +238,14 @@ impl Engine {
             Outcome::Infeasible(room) if !is_guess => Refusal::NoRoom(room),
             Outcome::Infeasible(room) | Outcome::Undecided(room) => Refusal::Undecided(room),
         };
-        let shapes = members.shapes();
-        self.refuse(unit, members.into_names(), refusal, shapes, now)
+        let bed = Bed { shapes: members.shapes(), minds_domains: members.cares_about_domains() };
+        self.flush.sleeps(&unit, now);
+        self.sleepers.insert(unit.clone(), bed, &self.shapes, &self.relations.counts);
+        let groups = match unit {
+            UnitKey::Composite(_) => members.standings(),
+            _ => Vec::new(),
+        };
+        self.refuse(Waiting { unit, members: members.into_names(), refusal, groups })
     }
 
     /// Takes the seats and says so.
@@ -271,36 +284,35 @@ impl Engine {
         }
         self.begin_plans(&claims, now);
         self.told.remove(&unit);
+        let groups = members.standings();
         let left_out = members.into_names();
         if !left_out.is_empty() {
             // Whoever is left learns why in an attempt of their own.
             self.touch(&unit, now);
         }
-        Decision::Place(Placement { unit, seats, claims: claims.into_iter().collect(), left_out })
+        let claims = claims.into_iter().collect();
+        Decision::Place(Placement { unit, seats, claims, left_out, groups })
     }
 
-    /// Puts a unit to sleep. A reason that was told before is not told again.
-    fn refuse(
-        &mut self,
-        unit: UnitKey,
-        members: Vec<ObjectKey>,
-        refusal: Refusal,
-        shapes: Vec<ShapeId>,
-        now: Time,
-    ) -> Option<Decision> {
-        if !shapes.is_empty() {
-            self.flush.sleeps(&unit, now);
-            self.sleepers.insert(unit.clone(), shapes, &self.shapes, &self.relations.counts);
-        }
-        if self.told.get(&unit).is_some_and(|(told, to)| *told == refusal && *to == members) {
+    /// Says why a unit waits. A reason that was told before is not told again.
+    fn refuse(&mut self, waiting: Waiting) -> Option<Decision> {
+        let Waiting { unit, members, refusal, .. } = &waiting;
+        if self.told.get(unit).is_some_and(|(told, to)| told == refusal && to == members) {
             return None;
         }
         self.told.insert(unit.clone(), (refusal.clone(), members.clone()));
-        Some(Decision::Wait(Waiting { unit, members, refusal }))
+        Some(Decision::Wait(waiting))
     }
 
     /// Puts a unit into the queue again, or out of it if it has nothing to ask for.
     pub(crate) fn touch(&mut self, unit: &UnitKey, now: Time) {
+        let root = self.pods.root_of(unit);
+        if root != *unit {
+            self.sleepers.remove(unit);
+            self.flush.wakes(unit);
+            self.queue.remove(unit);
+        }
+        let unit = &root;
         self.sleepers.remove(unit);
         self.flush.wakes(unit);
         self.end_claims_unless_broken(unit, now);
@@ -317,22 +329,6 @@ impl Engine {
         let rank = self.rank(unit, &members);
         let not_before = self.retries.get(unit).map(|retry| retry.not_before).filter(|&time| time > now);
         self.queue.push(unit.clone(), rank, not_before);
-    }
-
-    pub(crate) fn rank(&self, unit: &UnitKey, members: &[(&ObjectKey, &PodRow)]) -> Rank {
-        let group = match unit {
-            UnitKey::Group(key) => self.pods.group(key).and_then(|row| row.object.as_ref()),
-            UnitKey::Pod(_) => None,
-        };
-        let highest = members.iter().map(|(_, row)| row.priority).max().unwrap_or(0);
-        let oldest = members.iter().map(|(_, row)| row.created).min().unwrap_or_default();
-        let counted = members.iter().filter(|(_, row)| row.counts()).count() as u32;
-        Rank {
-            first: Reverse(self.firsts.contains(unit)),
-            priority: Reverse(group.and_then(|group| group.priority).unwrap_or(highest)),
-            broken: Reverse(counted > 0 && group.is_some_and(|group| counted < group.policy.minimum())),
-            created: group.map_or(oldest, |group| group.created),
-        }
     }
 
     fn set_node(&mut self, name: &Text, node: Option<&Node>, now: Time) {
@@ -381,7 +377,7 @@ impl Engine {
         }
         self.pods.insert(pod.key.clone(), after.clone());
         if matches!(after.sits, Sits::Bound(_)) {
-            self.retries.remove(&after.unit(&pod.key));
+            self.retries.remove(&self.pods.unit_of(&pod.key, &after));
         }
         self.set_memberships(&pod.key, before.as_ref().map(|row| row.shape), Some(shape));
         let left = before.as_ref().filter(|_| after.life == Life::Failed).and_then(|row| self.seat_of(row));
@@ -399,12 +395,12 @@ impl Engine {
             self.let_go(row.shape, now);
         }
         if is_news {
-            self.touch(&after.unit(&pod.key), now);
+            self.touch(&self.pods.unit_of(&pod.key, &after), now);
         }
     }
 
     fn remove_pod(&mut self, key: &ObjectKey, now: Time) {
-        let unit = self.pods.pod(key).map(|row| row.unit(key));
+        let unit = self.pods.pod(key).map(|row| self.pods.unit_of(key, row));
         self.set_claims_of(key, &[], now);
         let Some(row) = self.pods.remove(key) else { return };
         self.set_memberships(key, Some(row.shape), None);
@@ -416,12 +412,6 @@ impl Engine {
         self.claims_left(key, &row, now);
         if let Some(unit) = unit {
             self.touch(&unit, now);
-        }
-    }
-
-    fn set_group(&mut self, key: &ObjectKey, group: Option<Group>, now: Time) {
-        if self.pods.set_group(key, group) {
-            self.touch(&UnitKey::Group(key.clone()), now);
         }
     }
 
@@ -440,7 +430,7 @@ impl Engine {
         self.vacate(key, &before, left, now);
         self.follow_nomination(key, now);
         self.claims_left(key, &before, now);
-        let unit = after.unit(key);
+        let unit = self.pods.unit_of(key, &after);
         if pauses {
             let failures = self.retries.get(&unit).map_or(0, |retry| retry.failures) + 1;
             let pause = (RETRY_SECONDS_MIN << failures.min(16).saturating_sub(1)).min(RETRY_SECONDS_MAX);

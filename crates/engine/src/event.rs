@@ -21,6 +21,10 @@ pub enum Event {
     GroupSet(Box<Group>),
     /// A group is gone; members that stay wait for one of that name.
     GroupGone(ObjectKey),
+    /// A group of groups was seen, for the first time or changed.
+    CompositeSet(Box<Group>),
+    /// A group of groups is gone; children that stay wait for one of that name.
+    CompositeGone(ObjectKey),
     /// A namespace was seen; wishes about pods may select namespaces by label. An unseen one has no labels.
     NamespaceSet {
         /// Its name.

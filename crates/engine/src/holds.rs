@@ -203,7 +203,7 @@ impl Engine {
             let node = self.nodes.id(row.promised()?);
             let requests = self.shapes.get(row.shape).requests.clone();
             let seats = vec![(node, requests, 1)];
-            let (unit, priority) = (row.unit(key), row.priority);
+            let (unit, priority) = (self.pods.unit_of(key, row), row.priority);
             Some(Held { unit, priority, expires: None, claimant: None, seats })
         });
         if held.is_some() || self.holds.held.contains_key(&promise) {

@@ -39,6 +39,8 @@ pub(crate) struct NodeTable {
     present: usize,
     allocatable: Vec<Vec<i64>>,
     free: Vec<Vec<i64>>,
+    /// By row: whether there is a node that is open to everybody, so that it need not be looked at.
+    open: Vec<bool>,
     /// By row: what pods there count for beyond their requests when nodes are compared.
     padding: Vec<Padding>,
     images: Images,
@@ -105,16 +107,45 @@ impl NodeTable {
 
     /// How many more copies of a shape the node takes.
     pub(crate) fn room(&self, id: NodeId, shape: &Shape) -> u32 {
-        match self.node(id) {
-            Some(node) if shape.forbidden(node).is_none() => {
-                let Some(shared) = self.room_for_shared(id, shape) else { return 0 };
-                shape.copies(|resource| {
-                    let taken = shared.iter().find(|(other, _)| *other == resource);
-                    self.free(id, resource) - taken.map_or(0, |(_, taken)| *taken)
-                })
-            }
-            _ => 0,
+        if !self.is_open_to(id, shape) {
+            return 0;
         }
+        let Some(shared) = self.room_for_shared(id, shape) else { return 0 };
+        shape.copies(|resource| {
+            let taken = shared.iter().find(|(other, _)| *other == resource);
+            self.free(id, resource) - taken.map_or(0, |(_, taken)| *taken)
+        })
+    }
+
+    /// The same for all rows, column by column: divisions are dear, and amounts are often one or a power of two.
+    pub(crate) fn rooms(&self, shape: &Shape) -> Vec<u32> {
+        if !shape.volumes.shared.is_empty() {
+            return self.ids().map(|id| self.room(id, shape)).collect();
+        }
+        let mut rooms = vec![u32::MAX; self.rows.len()];
+        for &(resource, amount) in &shape.requests {
+            let Some(column) = self.free.get(resource.index()) else { return vec![0; self.rows.len()] };
+            let least = |copies: i64| u32::try_from(copies).unwrap_or(u32::MAX);
+            let pairs = rooms.iter_mut().zip(column);
+            if amount > 0 && amount & (amount - 1) == 0 {
+                let shift = amount.trailing_zeros();
+                pairs.for_each(|(room, free)| *room = (*room).min(least(free.max(&0) >> shift)));
+            } else {
+                pairs.for_each(|(room, free)| *room = (*room).min(least(free.max(&0) / amount)));
+            }
+        }
+        for (index, room) in rooms.iter_mut().enumerate() {
+            if !self.is_open_to(NodeId(index as u32), shape) {
+                *room = 0;
+            }
+        }
+        rooms
+    }
+
+    /// True if a shape may use a node, whatever is free there.
+    fn is_open_to(&self, id: NodeId, shape: &Shape) -> bool {
+        (self.open[id.index()] && shape.is_undemanding())
+            || self.node(id).is_some_and(|node| shape.forbidden(node).is_none())
     }
 
     /// What volumes that a shape shares with others take beyond what is there already, by resource; nothing if they
@@ -152,6 +183,7 @@ impl NodeTable {
             column.resize(rows, 0);
         }
         self.padding.resize(rows, Padding::default());
+        self.open.resize(rows, false);
         id
     }
 
@@ -186,6 +218,8 @@ impl NodeTable {
             let before = std::mem::replace(&mut self.allocatable[resource][id.index()], *amount);
             self.free[resource][id.index()] += amount - before;
         }
+        self.open[id.index()] =
+            node.as_ref().is_some_and(|node| !node.unschedulable && node.taints.is_empty());
         if let Some(row) = &mut self.rows[id.index()] {
             self.present += usize::from(node.is_some());
             self.present -= usize::from(row.node.is_some());

@@ -1,6 +1,8 @@
 //! The slow, obvious answer to "can at least this many of these pods be placed?": a plain depth-first search that
 //! knows only the definition of validity. Tests hold the engine against it on small instances.
 
+pub mod groups;
+
 use crate::validator::{violations, violations_for_good, volume_violations};
 use tutti_model::{Node, Pod, Storage};
 

@@ -1,12 +1,14 @@
 //! Pods and groups as the engine remembers them: what a member counts for, and which unit it belongs to.
 
 use crate::decision::UnitKey;
+use crate::hierarchy::HierarchyId;
 use crate::nodes::NodeId;
 use crate::refusal::Unsupported;
 use crate::shape::ShapeId;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
-use tutti_model::{Group, Labels, ObjectKey, Phase, Pod, Text, Time, VolumeUse};
+use tutti_model::tree::{Ancestry, TREE_DEPTH_MAX, ancestry};
+use tutti_model::{Group, Labels, ModelError, ObjectKey, Phase, Pod, Text, Time, VolumeUse};
 
 /// Where a pod sits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +37,8 @@ pub(crate) struct PodRow {
     pub(crate) scheduler_name: Text,
     pub(crate) priority: i32,
     pub(crate) group: Option<ObjectKey>,
+    pub(crate) rank: Option<u32>,
+    pub(crate) leader: bool,
     /// What other pods' wishes look at.
     pub(crate) labels: Labels,
     pub(crate) shape: ShapeId,
@@ -64,6 +68,8 @@ impl PodRow {
             scheduler_name: pod.scheduler_name.clone(),
             priority: pod.priority,
             group: pod.group.clone(),
+            rank: pod.rank,
+            leader: pod.leader,
             labels: pod.labels.clone(),
             shape,
             gated: !pod.gates.is_empty(),
@@ -80,14 +86,6 @@ impl PodRow {
     /// True if its claims are in use, or will be once it has a place.
     pub(crate) fn uses_claims(&self) -> bool {
         self.life == Life::Active
-    }
-
-    /// What is decided together with this pod.
-    pub(crate) fn unit(&self, key: &ObjectKey) -> UnitKey {
-        match &self.group {
-            Some(group) => UnitKey::Group(group.clone()),
-            None => UnitKey::Pod(key.clone()),
-        }
     }
 
     /// The node where it takes room.
@@ -131,6 +129,19 @@ pub(crate) struct GroupRow {
     pub(crate) object: Option<Group>,
     /// By name, so that everything that is derived from them has one order.
     pub(crate) members: BTreeSet<ObjectKey>,
+    /// The domains that it asks for.
+    pub(crate) hierarchy: Option<HierarchyId>,
+}
+
+/// A composite and who names it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CompositeRow {
+    /// None while only its children were seen.
+    pub(crate) object: Option<Group>,
+    /// Groups and composites, by kind and name.
+    pub(crate) children: BTreeSet<UnitKey>,
+    /// The domains that it asks for.
+    pub(crate) hierarchy: Option<HierarchyId>,
 }
 
 /// All pods and groups.
@@ -138,6 +149,7 @@ pub(crate) struct GroupRow {
 pub(crate) struct PodTable {
     pods: FxHashMap<ObjectKey, PodRow>,
     groups: FxHashMap<ObjectKey, GroupRow>,
+    composites: FxHashMap<ObjectKey, CompositeRow>,
 }
 
 impl PodTable {
@@ -193,13 +205,98 @@ impl PodTable {
         self.groups.iter()
     }
 
-    /// Sets or removes the object of a group. True if that changed anything.
+    /// Sets or removes the object of a group; tells whether that is news.
     pub(crate) fn set_group(&mut self, key: &ObjectKey, object: Option<Group>) -> bool {
+        let parent = object.as_ref().and_then(|group| group.parent.clone());
         let entry = self.groups.entry(key.clone()).or_default();
-        let changed = entry.object != object;
-        entry.object = object;
+        if entry.object == object {
+            self.drop_group_if_unused(key);
+            return false;
+        }
+        let before = std::mem::replace(&mut entry.object, object).and_then(|group| group.parent);
         self.drop_group_if_unused(key);
-        changed
+        self.move_child(&UnitKey::Group(key.clone()), before, parent);
+        true
+    }
+
+    /// Sets or removes the object of a composite; tells whether that is news.
+    pub(crate) fn set_composite(&mut self, key: &ObjectKey, object: Option<Group>) -> bool {
+        let parent = object.as_ref().and_then(|group| group.parent.clone());
+        let entry = self.composites.entry(key.clone()).or_default();
+        if entry.object == object {
+            self.drop_composite_if_unused(key);
+            return false;
+        }
+        let before = std::mem::replace(&mut entry.object, object).and_then(|group| group.parent);
+        self.drop_composite_if_unused(key);
+        self.move_child(&UnitKey::Composite(key.clone()), before, parent);
+        true
+    }
+
+    fn move_child(&mut self, child: &UnitKey, from: Option<ObjectKey>, to: Option<ObjectKey>) {
+        if from == to {
+            return;
+        }
+        if let Some(parent) = from
+            && let Some(row) = self.composites.get_mut(&parent)
+        {
+            row.children.remove(child);
+            self.drop_composite_if_unused(&parent);
+        }
+        if let Some(parent) = to {
+            self.composites.entry(parent).or_default().children.insert(child.clone());
+        }
+    }
+
+    /// Which domains a group or composite asks for; tells which it asked for before.
+    pub(crate) fn set_hierarchy(&mut self, unit: &UnitKey, id: Option<HierarchyId>) -> Option<HierarchyId> {
+        let slot = match unit {
+            UnitKey::Group(key) => &mut self.groups.get_mut(key)?.hierarchy,
+            UnitKey::Composite(key) => &mut self.composites.get_mut(key)?.hierarchy,
+            UnitKey::Pod(_) => return None,
+        };
+        std::mem::replace(slot, id)
+    }
+
+    /// What is decided together with this pod.
+    pub(crate) fn unit_of(&self, key: &ObjectKey, row: &PodRow) -> UnitKey {
+        match &row.group {
+            Some(group) => self.root_of(&UnitKey::Group(group.clone())),
+            None => UnitKey::Pod(key.clone()),
+        }
+    }
+
+    /// The top of the tree that a group or composite is part of, as far as it was seen. What is not in a proper tree is
+    /// on its own.
+    pub(crate) fn root_of(&self, unit: &UnitKey) -> UnitKey {
+        if self.object(unit).is_none_or(|object| object.parent.is_none()) {
+            return unit.clone();
+        }
+        match self.ancestry_of(unit) {
+            Ok(Ancestry::Complete(path)) if path.len() > 1 => {
+                path.last().map_or_else(|| unit.clone(), |root| UnitKey::Composite(root.clone()))
+            }
+            Ok(Ancestry::Incomplete { missing }) => UnitKey::Composite(missing),
+            _ => unit.clone(),
+        }
+    }
+
+    /// The way up from a group or composite.
+    pub(crate) fn ancestry_of(&self, unit: &UnitKey) -> Result<Ancestry, ModelError> {
+        let parent_of = |key: &ObjectKey| {
+            self.composites.get(key)?.object.as_ref().map(|composite| composite.parent.clone())
+        };
+        let parent = self.object(unit).and_then(|object| object.parent.as_ref());
+        ancestry(unit.object(), parent, parent_of)
+    }
+
+    /// The object of a group or composite, if it was seen.
+    pub(crate) fn object(&self, unit: &UnitKey) -> Option<&Group> {
+        match unit {
+            UnitKey::Group(key) => self.groups.get(key)?.object.as_ref(),
+            UnitKey::Composite(key) => self.composites.get(key)?.object.as_ref(),
+            UnitKey::Pod(_) => None,
+        }
     }
 
     /// The pods of a unit, by name.
@@ -210,6 +307,40 @@ impl PodTable {
                 Some(group) => group.members.iter().filter_map(|m| Some((m, self.pods.get(m)?))).collect(),
                 None => Vec::new(),
             },
+            UnitKey::Composite(_) => {
+                let mut members = Vec::new();
+                self.gather(unit, TREE_DEPTH_MAX, &mut members);
+                members.sort_unstable_by_key(|(key, _)| *key);
+                members
+            }
+        }
+    }
+
+    /// Children are only followed as deep as trees may be, so that a circle ends.
+    fn gather<'a>(&'a self, unit: &'a UnitKey, depth: usize, members: &mut Vec<(&'a ObjectKey, &'a PodRow)>) {
+        match unit {
+            UnitKey::Composite(key) if depth > 1 => {
+                for child in self.composites.get(key).into_iter().flat_map(|row| &row.children) {
+                    self.gather(child, depth - 1, members);
+                }
+            }
+            UnitKey::Composite(_) => {}
+            _ => members.extend(self.members(unit)),
+        }
+    }
+
+    /// All composites, in no meaningful order.
+    pub(crate) fn composites(&self) -> impl Iterator<Item = (&ObjectKey, &CompositeRow)> {
+        self.composites.iter()
+    }
+
+    pub(crate) fn composite(&self, key: &ObjectKey) -> Option<&CompositeRow> {
+        self.composites.get(key)
+    }
+
+    fn drop_composite_if_unused(&mut self, key: &ObjectKey) {
+        if self.composites.get(key).is_some_and(|row| row.object.is_none() && row.children.is_empty()) {
+            self.composites.remove(key);
         }
     }
 

@@ -12,6 +12,18 @@ pub enum Refusal {
         /// The name.
         group: ObjectKey,
     },
+    /// Groups name a composite that was not seen yet.
+    CompositeMissing {
+        /// The name.
+        composite: ObjectKey,
+    },
+    /// Fewer groups of a composite than the minimum have their members. Not an error: the rest may still come.
+    TooFewGroups {
+        /// How many must start together.
+        minimum: u32,
+        /// Groups that can start or have started.
+        ready: u32,
+    },
     /// Fewer members than the minimum were seen. Not an error: the rest may still come.
     TooFewMembers {
         /// How many must start together.
@@ -45,18 +57,12 @@ pub enum Refusal {
 pub enum Unsupported {
     /// Devices by claim.
     DeviceClaim(Text),
-    /// All members in one domain of this label key.
-    GroupTopology(Text),
-    /// Groups of groups.
-    Composite(ObjectKey),
 }
 
 impl fmt::Display for Unsupported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::DeviceClaim(name) => write!(f, "resource claim {name}")?,
-            Self::GroupTopology(key) => write!(f, "topology constraint {key} of the group")?,
-            Self::Composite(key) => write!(f, "composite pod group {key}")?,
         }
         f.write_str(" is not supported yet; it waits rather than being placed without")
     }
@@ -119,6 +125,75 @@ pub enum Contradiction {
         /// Priorities of the members, each once, ascending.
         members: Vec<i32>,
     },
+    /// Groups and composites do not make a tree.
+    Tree(Text),
+}
+
+/// Members that run in several domains of a level that is required, or on nodes that are in none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scattered {
+    /// The label key of the level.
+    pub key: Text,
+    /// Domains and how many members run there, by name.
+    pub domains: Vec<(Text, u32)>,
+    /// Members that run on nodes without the label.
+    pub outside: u32,
+}
+
+impl fmt::Display for Scattered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "running members are not in one domain of {}:", self.key)?;
+        for (index, (domain, members)) in self.domains.iter().enumerate() {
+            write!(f, "{} {members} in {domain}", if index == 0 { "" } else { "," })?;
+        }
+        if self.outside > 0 {
+            let lead = if self.domains.is_empty() { "" } else { "," };
+            write!(f, "{lead} {} on nodes without that label", self.outside)?;
+        }
+        Ok(())
+    }
+}
+
+/// One level that is required, and how far its domains are from having room.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LevelShortage {
+    /// The group or composite that requires it, if the unit has several.
+    pub group: Option<Text>,
+    /// The label key.
+    pub key: Text,
+    /// Domains that members could go to. Where members run already there is only one.
+    pub domains: u32,
+    /// How many of them have too little room, each kind of member looked at by itself.
+    pub short: u32,
+    /// The domain with most room, and for how many members; ties go by name.
+    pub best: Option<(Text, u32)>,
+    /// How many members are to be placed.
+    pub needed: u32,
+    /// True if members that run already leave no choice.
+    pub is_pinned: bool,
+}
+
+impl fmt::Display for LevelShortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { group, key, domains, short, best, needed, is_pinned } = self;
+        if let Some(group) = group {
+            write!(f, "{group}: ")?;
+        }
+        let Some((name, fit)) = best else {
+            return write!(f, "no node with a value of {key} has room for a member");
+        };
+        write!(f, "{name}, ")?;
+        match (is_pinned, domains) {
+            (true, _) => write!(f, "the {key} where members run,")?,
+            (false, 1) => write!(f, "the only {key},")?,
+            (false, _) => write!(f, "the roomiest of {domains} values of {key} ({short} too small),")?,
+        }
+        write!(f, " has room for {fit} of {needed} members")?;
+        if fit < needed {
+            write!(f, ", {} short", needed - fit)?;
+        }
+        Ok(())
+    }
 }
 
 /// How far the cluster is from having room.
@@ -136,6 +211,11 @@ pub struct NoRoom {
     pub short: Vec<Shortage>,
     /// Why nodes have no room for one more member, the most frequent reason first.
     pub ruled_out: Vec<(NodeReason, u32)>,
+    /// What is required of the topology, from the top of the tree and from wide to narrow. What is said above is then
+    /// about the best domain.
+    pub levels: Vec<LevelShortage>,
+    /// Members that run where they should not.
+    pub scattered: Option<Scattered>,
 }
 
 /// A resource of which there is too little.
@@ -205,6 +285,12 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::GroupMissing { group } => write!(f, "waiting for pod group {group} to be created"),
+            Self::CompositeMissing { composite } => {
+                write!(f, "waiting for composite pod group {composite} to be created")
+            }
+            Self::TooFewGroups { minimum, ready } => {
+                write!(f, "waiting for groups: {minimum} must start together and {ready} have their members")
+            }
             Self::TooFewMembers { minimum, observed, gated } => {
                 write!(f, "waiting for members: {minimum} must start together and {observed} are ready")?;
                 if *gated > 0 {
@@ -234,6 +320,7 @@ impl fmt::Display for Contradiction {
             Self::SchedulerNames(names) => {
                 write!(f, "members name different schedulers ({}); they must all name one", names.join(", "))
             }
+            Self::Tree(what) => f.write_str(what),
             Self::Priorities { group, members } => {
                 let members: Vec<String> = members.iter().map(ToString::to_string).collect();
                 let members = members.join(", ");
@@ -251,6 +338,12 @@ impl fmt::Display for Contradiction {
 
 impl fmt::Display for NoRoom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for level in &self.levels {
+            write!(f, "{level}; ")?;
+        }
+        if let Some(scattered) = &self.scattered {
+            write!(f, "{scattered}; ")?;
+        }
         if self.needed > 1 {
             write!(f, "{} of {} members fit", self.fit, self.needed)?;
             if let Some((node, members)) = &self.roomiest {

@@ -5,6 +5,7 @@
 
 use crate::counts::{Candidate, Counts, MatcherId, Strength};
 use crate::engine::Engine;
+use crate::hierarchy::Hierarchies;
 use crate::nodes::NodeId;
 use crate::pods::PodRow;
 use crate::shape::{Even, Shape, ShapeId, Soft, SoftEven, Wishes};
@@ -21,6 +22,8 @@ const HOSTNAME: &str = "kubernetes.io/hostname";
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Relations {
     pub(crate) topology: Topology,
+    /// Domains that groups and composites ask for.
+    pub(crate) hierarchies: Hierarchies,
     pub(crate) counts: Counts,
     /// Ports in use by node; only nodes where somebody uses one.
     pub(crate) ports: FxHashMap<NodeId, Vec<HostPort>>,
@@ -74,6 +77,7 @@ impl Relations {
         for (key, from, to) in self.topology.set_node(id, node) {
             self.counts.move_node(id, key, from, to);
         }
+        self.hierarchies.set_node(id, node);
     }
 }
 
@@ -251,7 +255,7 @@ impl Engine {
         self.pods.reshape(pod, shape);
         if row.wants_seat() {
             // Before the old shape goes: the unit may sleep on it.
-            self.touch(&row.unit(pod), now);
+            self.touch(&self.pods.unit_of(pod, &row), now);
         }
         self.release_shape(row.shape);
     }

@@ -3,7 +3,9 @@
 //! Computed once for a shape that somebody waits with and kept up to date from the node table's change log, so
 //! that a decision costs what changed since the last one for that shape.
 
+use crate::hierarchy::{Hierarchies, HierarchyId};
 use crate::nodes::{NodeId, NodeTable};
+use crate::room_sums::DomainRooms;
 use crate::score::packing;
 use crate::score::standing::{Class, Measure, Scoring, Standing};
 use crate::score::total::Candidate;
@@ -32,6 +34,7 @@ pub(crate) struct Room {
     used_at: u64,
     by_node: Vec<u32>,
     total: u64,
+    by_domain: DomainRooms,
     ranking: Option<Ranking>,
 }
 
@@ -84,6 +87,11 @@ impl Room {
     /// Copies that fit, by number of the node.
     pub(crate) fn by_node(&self) -> &[u32] {
         &self.by_node
+    }
+
+    /// Copies that fit, by level and domain of a hierarchy, beside [`Room::by_node`].
+    pub(crate) fn by_domain(&mut self, id: HierarchyId, hierarchies: &Hierarchies) -> (&[Vec<u64>], &[u32]) {
+        (self.by_domain.of(id, hierarchies, &self.by_node), &self.by_node)
     }
 
     /// Copies that fit on all nodes together.
@@ -148,9 +156,10 @@ impl Room {
     }
 
     fn build(table: &NodeTable, shape: &Shape) -> Self {
-        let by_node: Vec<u32> = table.ids().map(|id| table.room(id, shape)).collect();
+        let by_node = table.rooms(shape);
         let total = by_node.iter().map(|&room| u64::from(room)).sum();
-        Self { cursor: table.log_end(), used_at: 0, by_node, total, ranking: None }
+        let by_domain = DomainRooms::default();
+        Self { cursor: table.log_end(), used_at: 0, by_node, total, by_domain, ranking: None }
     }
 
     fn rank(&mut self, table: &NodeTable, shape: &Shape, style: Style, scoring: &Scoring) {
@@ -182,6 +191,7 @@ impl Room {
             let room = table.room(id, shape);
             let before = std::mem::replace(&mut self.by_node[id.index()], room);
             self.total = self.total + u64::from(room) - u64::from(before);
+            self.by_domain.note(id, before, room, table.rows_count());
             if let Some(ranking) = &mut self.ranking {
                 ranking.remove(id);
                 if room > 0 {
@@ -241,7 +251,7 @@ impl Rooms {
     }
 
     /// The room of a shape, now.
-    pub(crate) fn of(&mut self, id: ShapeId, shape: &Shape, table: &NodeTable) -> &Room {
+    pub(crate) fn of(&mut self, id: ShapeId, shape: &Shape, table: &NodeTable) -> &mut Room {
         self.current(id, shape, table)
     }
 

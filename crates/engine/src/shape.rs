@@ -81,6 +81,8 @@ pub(crate) struct Shape {
     /// What it counts for beyond that when nodes are compared.
     pub(crate) padding: Padding,
     affinity: NodeAffinity,
+    /// True if it says nothing about which nodes it may use.
+    is_undemanding: bool,
     tolerations: Vec<Toleration>,
     /// Ports of the node, sorted.
     pub(crate) ports: Vec<HostPort>,
@@ -197,6 +199,11 @@ impl Shape {
         Load { requests: &self.requests, padding: self.padding, shared: &self.volumes.shared }
     }
 
+    /// True if it may use every node that is open and has no taints.
+    pub(crate) fn is_undemanding(&self) -> bool {
+        self.is_undemanding
+    }
+
     /// Taints that it ignores.
     pub(crate) fn tolerations(&self) -> &[Toleration] {
         &self.tolerations
@@ -309,6 +316,7 @@ impl Shapes {
         self.intern(Shape {
             requests,
             padding,
+            is_undemanding: affinity == NodeAffinity::default(),
             affinity,
             tolerations,
             ports,

@@ -4,6 +4,7 @@
 //! *Final state, free of order.* The new pods are all in place; then every rule either holds or does not.
 //! Namespaces have no labels here.
 
+pub mod groups;
 mod volumes;
 
 use rustc_hash::FxHashMap;

@@ -31,13 +31,22 @@ impl Offer {
     }
 }
 
+/// What a unit sleeps on.
+#[derive(Debug)]
+pub(crate) struct Bed {
+    /// What its members require.
+    pub(crate) shapes: Vec<ShapeId>,
+    /// True if it matters to which domains nodes belong.
+    pub(crate) minds_domains: bool,
+}
+
 /// Units that wait for room.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sleepers {
     units: FxHashMap<UnitKey, Sleeper>,
     by_shape: BTreeMap<ShapeId, BTreeSet<UnitKey>>,
     by_matcher: BTreeMap<MatcherId, BTreeSet<UnitKey>>,
-    /// Units that care about other pods, ports, or volumes that other pods use or could have.
+    /// Units that care about other pods, ports, domains, or volumes that other pods use or could have.
     sensitive: BTreeSet<UnitKey>,
 }
 
@@ -49,8 +58,12 @@ struct Sleeper {
 
 impl Sleepers {
     /// Puts a unit to sleep.
-    pub(crate) fn insert(&mut self, unit: UnitKey, ids: Vec<ShapeId>, shapes: &Shapes, counts: &Counts) {
+    pub(crate) fn insert(&mut self, unit: UnitKey, bed: Bed, shapes: &Shapes, counts: &Counts) {
         self.remove(&unit);
+        let Bed { shapes: ids, minds_domains } = bed;
+        if minds_domains {
+            self.sensitive.insert(unit.clone());
+        }
         let mut matchers = BTreeSet::new();
         for &id in &ids {
             let shape = shapes.get(id);

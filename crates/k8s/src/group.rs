@@ -10,7 +10,7 @@ use crate::view::{Kind, Names, View};
 use kube::api::ApiResource;
 use kube::core::DynamicResourceScope;
 use std::num::NonZeroU32;
-use tutti_model::{Disruption, Group, ModelError, ObjectKey, Policy, Text};
+use tutti_model::{Disruption, Group, Level, ModelError, ObjectKey, Policy, Strength, Text, Topology};
 
 /// A pod group, as far as scheduling reads it.
 pub type PodGroupView = View<PodGroupKind>;
@@ -186,16 +186,19 @@ impl PodGroupView {
     }
 }
 
-fn read_topology(constraints: &Lenient<ConstraintsView>) -> Result<Vec<Text>, ModelError> {
+fn read_topology(constraints: &Lenient<ConstraintsView>) -> Result<Topology, ModelError> {
     const FIELD: &str = "spec.schedulingConstraints";
-    let Some(constraints) = constraints.at(FIELD)? else { return Ok(Vec::new()) };
+    let Some(constraints) = constraints.at(FIELD)? else { return Ok(Topology::default()) };
     let field = format!("{FIELD}.topology");
     let list = constraints.topology.at(&field)?.map_or(&[][..], Vec::as_slice);
     let key = |view: &TopologyView| match text(&view.key, "key")? {
         "" => Err(ModelError::new("key", "is missing")),
-        key => Ok(Text::from(key)),
+        key => Ok(Level { key: Text::from(key), strength: Strength::Required }),
     };
-    read_each(list, key).map_err(|error| error.within(&field))
+    let levels = read_each(list, key).map_err(|error| error.within(&field))?;
+    let topology = Topology { levels, ..Topology::default() };
+    topology.check().map_err(|error| error.within(&field))?;
+    Ok(topology)
 }
 
 fn read_disruption(mode: &Lenient<DisruptionView>) -> Result<Disruption, ModelError> {
@@ -301,7 +304,7 @@ mod tests {
         }));
         let group = group.group.unwrap();
         assert_eq!(group.parent, Some(ObjectKey::new("a", "top")));
-        assert_eq!(group.topology, [Text::from("rack")]);
+        assert_eq!(group.topology, Topology::required("rack"));
         assert_eq!(group.preemption, tutti_model::Preemption::Never);
         assert_eq!(group.claims[0].source, tutti_model::ClaimSource::Template("t".into()));
         for (spec, error) in [

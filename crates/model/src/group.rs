@@ -2,6 +2,7 @@
 
 use crate::key::{ObjectKey, Text};
 use crate::time::Time;
+use crate::topology::Topology;
 use std::num::NonZeroU32;
 
 /// How many members have to be placed together. Of a group the members are pods, of a composite they are groups.
@@ -79,8 +80,8 @@ pub struct Group {
     pub parent: Option<ObjectKey>,
     /// Policy.
     pub policy: Policy,
-    /// Label keys: all members must be on nodes with one value of each.
-    pub topology: Vec<Text>,
+    /// Where its members are to be, relative to each other.
+    pub topology: Topology,
     /// Priority of all members together; without one, that of the members decides if they agree.
     pub priority: Option<i32>,
     /// What goes together when it is disrupted.
@@ -102,7 +103,7 @@ impl Group {
             created: Time::default(),
             parent: None,
             policy: Policy::Basic,
-            topology: Vec::new(),
+            topology: Topology::default(),
             priority: None,
             disruption: Disruption::default(),
             preemption: Preemption::default(),

@@ -22,6 +22,7 @@ pub mod requests;
 pub mod scenario;
 pub mod taint;
 pub mod time;
+pub mod topology;
 pub mod tree;
 pub mod volume;
 
@@ -42,6 +43,7 @@ pub use quantity::Quantity;
 pub use requests::Padding;
 pub use taint::{Effect, Taint, Toleration, TolerationOperator};
 pub use time::Time;
+pub use topology::{Level, Slices, Spread, Strength, Topology};
 pub use volume::{
     AccessMode, AttachLimits, ClaimRef, Disk, Storage, StorageClass, Volume, VolumeClaim, VolumeUse,
 };

@@ -49,6 +49,10 @@ pub struct Pod {
     pub priority: i32,
     /// The group that it is a member of; always of its own namespace.
     pub group: Option<ObjectKey>,
+    /// Its number among the members of its group; neighbours in number are seated near each other.
+    pub rank: Option<u32>,
+    /// True if it leads the other members: it comes before them in rank, and is where their first slice is.
+    pub leader: bool,
     /// Labels; other pods' wishes speak of them.
     pub labels: Labels,
     /// What it takes from a node, see [`crate::requests::PodResources::total`].
@@ -95,6 +99,8 @@ impl Pod {
             scheduler_name: Text::from("default-scheduler"),
             priority: 0,
             group: None,
+            rank: None,
+            leader: false,
             labels: Labels::default(),
             requests: crate::requests::PodResources::default().total(),
             padding: Padding::default(),

@@ -13,6 +13,14 @@
 //! In a line with copies, `{i}` in the value of a label stands for the number of the copy and `{i/4}` for that number
 //! divided by 4, rounded down: `node n x16 label:rack=r{i/4}` makes four racks of four nodes.
 //!
+//! Where members of a group are to be, by node labels from wide to narrow, and groups of groups:
+//!
+//! ```text
+//! composite job gang=2 required:block spread:power:1   # at most 1 child per value of power
+//! group a parent=job gang=8 preferred:rack slices:host:4
+//! pod w x8 group=a ranked                              # ranks 0 to 7; or rank=3, or leader
+//! ```
+//!
 //! What pods want of each other, with a topology key and a label that selects pods (`*` selects all):
 //!
 //! ```text
@@ -55,11 +63,12 @@ mod storage;
 use crate::error::ModelError;
 use crate::{
     AttachLimits, Effect, Group, HostPort, LabelSelector, Labels, Node, NodeImage, NodeSelectorTerm,
-    ObjectKey, Operator, Padding, Phase, Pod, PodSelector, PodTerm, Policy, Quantity, Requirement, Resource,
+    ObjectKey, Operator, Padding, Phase, Pod, PodSelector, PodTerm, Quantity, Requirement, Resource,
     SpreadConstraint, Storage, Taint, Text, Time, Toleration, TolerationOperator, Weight, Weighted, image,
 };
 use std::collections::BTreeMap;
-use std::num::NonZeroU32;
+
+mod group;
 
 /// Copies that one line may make.
 const COPIES_MAX: u32 = 1_000_000;
@@ -71,6 +80,8 @@ pub struct Scenario {
     pub nodes: Vec<Node>,
     /// Groups, in order.
     pub groups: Vec<Group>,
+    /// Composites, in order.
+    pub composites: Vec<Group>,
     /// Pods, in order.
     pub pods: Vec<Pod>,
     /// Storage.
@@ -130,7 +141,7 @@ impl Scenario {
 
     fn line(&mut self, words: &[&str], created: Time) -> Result<(), ModelError> {
         let [what, name, rest @ ..] = words else {
-            return Err(ModelError::new("", "want: node|group|pod|class|volume|claim NAME …"));
+            return Err(ModelError::new("", "want: node|group|composite|pod|class|volume|claim NAME …"));
         };
         if *what == "expect" {
             self.expectations.push(expectation(name, rest)?);
@@ -152,15 +163,21 @@ impl Scenario {
                     }
                 }
             }
-            "group" if copies.is_none() => self.groups.push(group(name, rest, created)?),
+            "group" if copies.is_none() => self.groups.push(group::group(name, rest, created)?),
+            "composite" if copies.is_none() => {
+                self.composites.push(group::composite(name, rest, created)?);
+            }
             "pod" => {
-                let pod = pod(rest, created)?;
+                let is_ranked = rest.contains(&"ranked");
+                let words: Vec<&str> = rest.iter().copied().filter(|word| *word != "ranked").collect();
+                let pod = pod(&words, created)?;
                 for (name, copy) in names.zip(0..) {
                     self.pods.push(Pod {
                         uid: Text::from(format!("uid-{name}")),
                         key: key(&name),
                         labels: copies::labels(&pod.labels, copies.map(|_| copy as usize))?,
                         volume_claims: storage::uses_of_copy(&pod.volume_claims, copy),
+                        rank: if is_ranked { Some(copy) } else { pod.rank },
                         ..pod.clone()
                     });
                 }
@@ -179,7 +196,7 @@ impl Scenario {
             other => {
                 return Err(ModelError::new(
                     other,
-                    "want node, group, pod, class, volume, claim or expect (groups and classes have no copies)",
+                    "want node, group, composite, pod, class, volume, claim or expect (groups and classes have no copies)",
                 ));
             }
         }
@@ -277,22 +294,6 @@ fn node_image(text: &str, word: &str) -> Result<NodeImage, ModelError> {
         text.rsplit_once('=').ok_or_else(|| ModelError::new(word, "want image:NAME=SIZE on a node"))?;
     let size: Quantity = size.parse().map_err(|error: ModelError| error.within(word))?;
     Ok(NodeImage { name: image::full_name(name), size: size.value_ceil() })
-}
-
-fn group(name: &str, words: &[&str], created: Time) -> Result<Group, ModelError> {
-    let mut group = Group { created, ..Group::new(key(name), format!("uid-{name}")) };
-    for word in words {
-        match word.split_once('=') {
-            None if *word == "basic" => group.policy = Policy::Basic,
-            Some(("gang", minimum)) => {
-                let min_count: NonZeroU32 = number(minimum, word)?;
-                group.policy = Policy::Gang { min_count };
-            }
-            Some(("priority", priority)) => group.priority = Some(number(priority, word)?),
-            _ => return Err(ModelError::new(*word, "want basic, gang=N or priority=P")),
-        }
-    }
-    Ok(group)
 }
 
 fn pod(words: &[&str], created: Time) -> Result<Pod, ModelError> {
@@ -402,6 +403,8 @@ fn pod_word(pod: &mut Pod, word: &str) -> Result<(), ModelError> {
     match word.split_once('=') {
         None if word == "gated" => pod.gates.push(Text::from("gate")),
         None if word == "terminating" => pod.terminating = true,
+        None if word == "leader" => pod.leader = true,
+        Some(("rank", rank)) => pod.rank = Some(number(rank, word)?),
         Some(("group", name)) => pod.group = Some(key(name)),
         Some(("on", name)) => {
             pod.node = Some(Text::from(name));
@@ -547,12 +550,12 @@ mod tests {
     #[test]
     fn an_error_names_line_and_word() {
         for (text, message) in [
-            ("node", "line 1: want: node|group|pod|class|volume|claim NAME …"),
+            ("node", "line 1: want: node|group|composite|pod|class|volume|claim NAME …"),
             ("\nnode a cpu=x", "line 2.cpu: \"x\" is not a quantity"),
             ("group g gang=0", "line 1.gang=0: \"0\" is not a number that is allowed here"),
             ("pod p cpus=1", "line 1.cpus=1: cpus is neither a resource nor a word of this format"),
             ("expect g starts", "line 1.expect: want: expect NAME placed N"),
-            ("table t", "line 1.table: want node, group, pod, class, volume, claim or expect"),
+            ("table t", "line 1.table: want node, group, composite, pod, class, volume, claim or expect"),
             ("pod p near:zone", "line 1.near:zone: want TOPOLOGY-KEY:LABEL=VALUE"),
             ("pod p even:zone:0:*", "line 1.even:zone:0:*: \"0\" is not a number"),
             ("pod p port:99999", "line 1.port:99999: \"99999\" is not a number"),

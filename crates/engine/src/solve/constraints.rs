@@ -30,6 +30,17 @@ pub(super) struct Constraints {
     pub(super) ports: Vec<bool>,
     /// What volumes demand.
     pub(super) volumes: VolumeRules,
+    /// Limits of how many members share a domain.
+    pub(super) quotas: Vec<Quota>,
+}
+
+/// At most so many members of some kinds in a domain.
+#[derive(Debug, Clone)]
+pub(super) struct Quota {
+    pub(super) kinds: Vec<bool>,
+    pub(super) domain: Vec<u32>,
+    /// By domain.
+    pub(super) most: Vec<u32>,
 }
 
 /// Owners and matching members may not share a domain.
@@ -117,6 +128,7 @@ impl Constraints {
         self.apart.is_empty()
             && self.ports.is_empty()
             && self.volumes.is_empty()
+            && self.quotas.is_empty()
             && self.near.iter().all(Option::is_none)
             && self.even.iter().all(Vec::is_empty)
     }
@@ -132,9 +144,27 @@ impl Constraints {
             even: reader.even(problem),
             ports: reader.ports(problem),
             volumes: VolumeRules::new(problem, &shapes, tables),
+            quotas: Vec::new(),
         };
         reader.forbid(problem, &constraints);
         constraints
+    }
+
+    /// The same rules for some of the bins, with quotas.
+    pub(super) fn narrowed(&self, bins: &[usize], quotas: &[Quota]) -> Self {
+        let pick = |domain: &mut Vec<u32>| *domain = bins.iter().map(|&bin| domain[bin]).collect();
+        let mut narrow = Self { quotas: quotas.to_vec(), ..self.clone() };
+        narrow.apart.iter_mut().for_each(|rule| pick(&mut rule.domain));
+        narrow
+            .near
+            .iter_mut()
+            .flatten()
+            .flat_map(|near| &mut near.keys)
+            .for_each(|key| pick(&mut key.domain));
+        narrow.even.iter_mut().flatten().for_each(|rule| pick(&mut rule.domain));
+        narrow.quotas.iter_mut().for_each(|quota| pick(&mut quota.domain));
+        narrow.volumes = self.volumes.narrowed(bins);
+        narrow
     }
 
     /// True if two kinds cannot share a bin because of ports.
@@ -271,7 +301,11 @@ impl Reader<'_, '_> {
     /// Rules that existing pods alone decide become part of "may this kind use this bin".
     fn forbid(&self, problem: &mut Problem, constraints: &Constraints) {
         let kinds = problem.kinds.len();
-        for kind in 0..kinds {
+        let is_concerned = |&kind: &usize| {
+            let shape = &self.shapes[kind];
+            !shape.wishes.is_empty() || !shape.ports.is_empty() || !shape.matches.is_empty()
+        };
+        for kind in (0..kinds).filter(is_concerned) {
             for bin in 0..problem.bins.len() {
                 let at = bin * kinds + kind;
                 if problem.allowed[at] && constraints.ruled_out(problem, kind, bin, self.tables).is_some() {
@@ -348,6 +382,8 @@ pub(super) struct Loads<'a> {
     floors: Vec<Vec<u32>>,
     /// By bin and kind: members, if ports matter.
     in_bin: Vec<u32>,
+    /// By quota and domain: members that count.
+    quotas: Vec<Vec<u32>>,
     /// By kind: bins and members.
     seats: Vec<Vec<(usize, u32)>>,
     volumes: VolumeLoads<'a>,
@@ -376,6 +412,7 @@ impl<'a> Loads<'a> {
             near_total: vec![0; kinds],
             even,
             in_bin: if constraints.ports.is_empty() { vec![] } else { vec![0; problem.bins.len() * kinds] },
+            quotas: constraints.quotas.iter().map(|quota| vec![0; quota.most.len()]).collect(),
             seats: vec![Vec::new(); kinds],
             volumes: VolumeLoads::new(&constraints.volumes),
         }
@@ -383,7 +420,17 @@ impl<'a> Loads<'a> {
 
     /// True if a member may be added as far as rules that only get worse are concerned.
     pub(super) fn admits(&self, kind: usize, bin: usize) -> bool {
-        self.is_apart(kind, bin) && self.has_ports(kind, bin) && self.volumes.why_not(kind, bin).is_none()
+        self.is_apart(kind, bin)
+            && self.has_ports(kind, bin)
+            && self.is_within_quotas(kind, bin)
+            && self.volumes.why_not(kind, bin).is_none()
+    }
+
+    fn is_within_quotas(&self, kind: usize, bin: usize) -> bool {
+        self.constraints.quotas.iter().zip(&self.quotas).all(|(quota, placed)| {
+            let domain = quota.domain[bin] as usize;
+            !quota.kinds[kind] || placed.get(domain).is_some_and(|placed| *placed < quota.most[domain])
+        })
     }
 
     /// Why one more member is not welcome in a bin, beside these.
@@ -544,6 +591,13 @@ impl<'a> Loads<'a> {
                     change(&mut placed[rule.domain[bin] as usize]);
                     *floor = rule.floor(placed);
                 }
+            }
+        }
+        for (quota, placed) in self.constraints.quotas.iter().zip(&mut self.quotas) {
+            if quota.kinds[kind]
+                && let Some(placed) = placed.get_mut(quota.domain[bin] as usize)
+            {
+                change(placed);
             }
         }
         if !self.in_bin.is_empty() {

@@ -11,18 +11,24 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tutti_model::Text;
 
-/// Why `need` members of one shape do not fit, when `fit` do.
-pub(super) fn one_shape(shape: &Shape, fit: u32, need: u32, tables: &Tables<'_>) -> NoRoom {
+/// Why `need` members of one shape do not fit on the nodes that are looked at, when `fit` do.
+pub(super) fn one_shape(
+    shape: &Shape,
+    fit: u32,
+    need: u32,
+    tables: &Tables<'_>,
+    within: &dyn Fn(NodeId) -> bool,
+) -> NoRoom {
     let (nodes, resources) = (tables.nodes, tables.resources);
     let after = |node: NodeId, resource: ResourceId| {
         let free = nodes.free(node, resource);
         let amount = shape.requests.iter().find(|&&(r, _)| r == resource).map_or(0, |&(_, amount)| amount);
         free - i64::from(nodes.room(node, shape)) * amount
     };
-    let ruled_out = reasons(shape, nodes, resources, after, |_| None);
+    let ruled_out = reasons(shape, nodes, resources, after, |_| None, within);
     let missing = i64::from(need - fit);
     // A resource is to blame for itself if the members would not fit even if nothing else were asked for.
-    let usable: Vec<NodeId> = usable_nodes(shape, nodes).collect();
+    let usable: Vec<NodeId> = usable_nodes(shape, nodes).filter(|&node| within(node)).collect();
     let alone = |&&(resource, amount): &&(ResourceId, i64)| {
         let copies: i128 =
             usable.iter().map(|&node| i128::from(nodes.free(node, resource).max(0) / amount)).sum();
@@ -48,11 +54,27 @@ pub(super) fn one_shape(shape: &Shape, fit: u32, need: u32, tables: &Tables<'_>)
         .collect();
     sort_by_frequency(&mut short, &ruled_out);
     let roomiest = roomiest(usable.iter().map(|&node| (node, nodes.room(node, shape))), nodes);
-    NoRoom { needed: need, fit, roomiest, nodes: nodes.nodes_count() as u32, short, ruled_out }
+    let looked_at = nodes_count(nodes, within);
+    NoRoom {
+        needed: need,
+        fit,
+        roomiest,
+        nodes: looked_at,
+        short,
+        ruled_out,
+        levels: vec![],
+        scattered: None,
+    }
 }
 
 /// Why `need` members of several shapes do not fit, when the best construction placed fewer.
-pub(super) fn mixed(problem: &Problem, best: &Packing, need: u32, tables: &Tables<'_>) -> NoRoom {
+pub(super) fn mixed(
+    problem: &Problem,
+    best: &Packing,
+    need: u32,
+    tables: &Tables<'_>,
+    within: &dyn Fn(NodeId) -> bool,
+) -> NoRoom {
     let fit = best.placed_count().min(need.saturating_sub(1));
     let left_out = |&kind: &usize| best.placed_of(kind) < problem.kinds[kind].count;
     // The least demanding of those that were left out: what keeps it out keeps the others out, too.
@@ -84,7 +106,7 @@ pub(super) fn mixed(problem: &Problem, best: &Packing, need: u32, tables: &Table
         let bin = bin_of[node.index()]?;
         problem.constraints.ruled_out(problem, kind, bin, tables).or_else(|| loads.why_not(kind, bin))
     };
-    let ruled_out = reasons(shape, tables.nodes, tables.resources, after, other_pods);
+    let ruled_out = reasons(shape, tables.nodes, tables.resources, after, other_pods, within);
     let mut short: Vec<Shortage> = Vec::new();
     for (column, &resource) in problem.resources.iter().enumerate() {
         let over = problem.least_demand(column, need) - i128::from(problem.total[column]);
@@ -93,7 +115,7 @@ pub(super) fn mixed(problem: &Problem, best: &Packing, need: u32, tables: &Table
             short.push(Shortage { resource: tables.resources.name(resource).clone(), missing });
         }
     }
-    if short.is_empty() && usable_nodes(shape, tables.nodes).next().is_some() {
+    if short.is_empty() && usable_nodes(shape, tables.nodes).any(within) {
         let amount =
             |&&(resource, _): &&(ResourceId, i64)| is_most_frequent(&ruled_out, tables.resources, resource);
         short = shape
@@ -110,13 +132,32 @@ pub(super) fn mixed(problem: &Problem, best: &Packing, need: u32, tables: &Table
         members[bin] += 1;
     }
     let roomiest = roomiest(problem.bins.iter().copied().zip(members), tables.nodes);
-    NoRoom { needed: need, fit, roomiest, nodes: tables.nodes.nodes_count() as u32, short, ruled_out }
+    let looked_at = nodes_count(tables.nodes, within);
+    NoRoom {
+        needed: need,
+        fit,
+        roomiest,
+        nodes: looked_at,
+        short,
+        ruled_out,
+        levels: vec![],
+        scattered: None,
+    }
 }
 
 fn roomiest(rooms: impl Iterator<Item = (NodeId, u32)>, table: &NodeTable) -> Option<(Text, u32)> {
     let best =
         rooms.filter(|&(_, room)| room > 0).max_by_key(|&(node, room)| (room, Reverse(table.name(node))));
     best.map(|(node, room)| (table.name(node).clone(), room))
+}
+
+/// Everywhere.
+pub(super) fn anywhere(_: NodeId) -> bool {
+    true
+}
+
+fn nodes_count(table: &NodeTable, within: &dyn Fn(NodeId) -> bool) -> u32 {
+    table.ids().filter(|&id| table.node(id).is_some() && within(id)).count() as u32
 }
 
 fn usable_nodes<'a>(shape: &'a Shape, table: &'a NodeTable) -> impl Iterator<Item = NodeId> + 'a {
@@ -130,9 +171,10 @@ fn reasons(
     resources: &Resources,
     free: impl Fn(NodeId, ResourceId) -> i64,
     other_pods: impl Fn(NodeId) -> Option<NodeReason>,
+    within: &dyn Fn(NodeId) -> bool,
 ) -> Vec<(NodeReason, u32)> {
     let mut counts: BTreeMap<NodeReason, u32> = BTreeMap::new();
-    for id in table.ids() {
+    for id in table.ids().filter(|&id| within(id)) {
         let Some(node) = table.node(id) else { continue };
         let forbidden = shape.forbidden(node).map(|reason| match reason {
             Forbidden::Unschedulable => NodeReason::Unschedulable,

@@ -20,9 +20,11 @@ mod fillings;
 mod one_shape;
 mod prices;
 mod problem;
+mod request;
 mod score;
 mod search;
 mod single;
+mod tree;
 mod volumes;
 
 use crate::nodes::{NodeId, NodeTable};
@@ -30,35 +32,23 @@ use crate::refusal::NoRoom;
 use crate::relations::Relations;
 use crate::room::Rooms;
 pub(crate) use crate::room::Style;
-use crate::shape::{Resources, Shape, ShapeId, Shapes};
+use crate::shape::{Resources, Shape, Shapes};
 use crate::volumes::Volumes;
 use budget::Budget;
 use construct::Packing;
 pub(crate) use feasible::feasible;
 use problem::Problem;
+pub(crate) use request::{Belonging, Kin, Part, Request, SliceRule, SpreadRule, Tree};
+pub(crate) use tree::scattered;
 
-/// What is asked for.
-#[derive(Debug, Clone)]
-pub(crate) struct Request {
-    /// How many members of each shape want a seat; each shape once.
-    pub(crate) shapes: Vec<(ShapeId, u32)>,
-    /// How many of them, whichever, must get one for any to get one. At least 1, at most all.
-    pub(crate) need: u32,
-    /// How nodes are chosen among those that will do.
-    pub(crate) style: Style,
-}
-
-impl Request {
-    fn wanted(&self) -> u32 {
-        self.shapes.iter().map(|&(_, count)| count).sum()
-    }
-}
+/// Seats: index into the request's shapes, node, how many.
+pub(crate) type Seats = Vec<(usize, NodeId, u32)>;
 
 /// What is answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// These seats: index into the request's shapes, node, how many. At least `need` in all.
-    Placed(Vec<(usize, NodeId, u32)>),
+    /// These seats, at least `need` in all.
+    Placed(Seats),
     /// No placement of `need` members exists.
     Infeasible(NoRoom),
     /// None was found and none was excluded.
@@ -88,6 +78,9 @@ impl Tables<'_> {
 
 /// Answers a request; changes nothing but caches.
 pub(crate) fn solve(request: &Request, tables: &mut Tables<'_>, branches_max: u32) -> Outcome {
+    if let Some(tree) = &request.tree {
+        return tree::solve(request, tree, tables, branches_max);
+    }
     if let [(shape, count)] = request.shapes[..]
         && tables.is_independent(tables.shapes.get(shape))
     {
@@ -101,7 +94,7 @@ pub(crate) fn solve(request: &Request, tables: &mut Tables<'_>, branches_max: u3
 fn solve_problem(problem: &Problem, request: &Request, tables: &Tables<'_>, branches_max: u32) -> Outcome {
     if problem.excluded_by_bounds(request.need) {
         let best = construct::best(problem);
-        return Outcome::Infeasible(explain::mixed(problem, &best, request.need, tables));
+        return Outcome::Infeasible(explain::mixed(problem, &best, request.need, tables, &explain::anywhere));
     }
     if let [kind] = &problem.kinds[..] {
         let order = score::order(problem, request.style, tables);
@@ -111,20 +104,26 @@ fn solve_problem(problem: &Problem, request: &Request, tables: &Tables<'_>, bran
                 return Outcome::Placed(fill.iter().map(|&(bin, n)| (0, problem.bins[bin], n)).collect());
             }
             let best = Packing::of_fill(problem, &fill);
-            return Outcome::Infeasible(explain::mixed(problem, &best, request.need, tables));
+            return Outcome::Infeasible(explain::mixed(
+                problem,
+                &best,
+                request.need,
+                tables,
+                &explain::anywhere,
+            ));
         }
     }
     let best = construct::best(problem);
     if best.placed_count() >= request.need {
         return Outcome::Placed(best.seats(problem));
     }
-    let why = || explain::mixed(problem, &best, request.need, tables);
+    let why = || explain::mixed(problem, &best, request.need, tables, &explain::anywhere);
     let skips_max = request.wanted() - request.need;
     let mut budget = Budget::of_branches(branches_max);
     let found = if cover::suits(problem) {
         cover::search(problem, skips_max, &mut budget)
     } else {
-        search::search(problem, skips_max, &mut budget)
+        search::search(problem, search::Skips::of_one_team(problem, skips_max), &mut budget)
     };
     match found {
         search::Found::Placement(packing) => Outcome::Placed(packing.seats(problem)),

@@ -11,7 +11,7 @@ pub(super) fn solve(id: ShapeId, wanted: u32, need: u32, style: Style, tables: &
     let (room, scoring) = tables.rooms.ranked(id, &shape, style, tables.nodes);
     if room.total() < u64::from(need) {
         let fit = room.total() as u32;
-        return Outcome::Infeasible(explain::one_shape(&shape, fit, need, tables));
+        return Outcome::Infeasible(explain::one_shape(&shape, fit, need, tables, &explain::anywhere));
     }
     // The profile compares nodes for one pod; more than one come as a group.
     if style == Style::Pack || wanted != 1 {

@@ -1,6 +1,6 @@
 //! A request over several shapes, cut down to what matters: the resources asked for and the nodes with room.
 
-use super::constraints::{Constraints, NO_DOMAIN};
+use super::constraints::{Constraints, NO_DOMAIN, Quota};
 use super::{Request, Tables};
 use crate::nodes::NodeId;
 use crate::shape::{ResourceId, ShapeId};
@@ -67,12 +67,7 @@ impl Problem {
             .collect();
         let allowed: Vec<bool> =
             bins.iter().flat_map(|&node| rooms.iter().map(move |(room, _)| room[node.index()] > 0)).collect();
-        let mut total = vec![0_i64; resources.len()];
-        for row in free.chunks_exact(resources.len().max(1)) {
-            for (sum, amount) in total.iter_mut().zip(row) {
-                *sum = sum.saturating_add(*amount);
-            }
-        }
+        let total = totals(&free, resources.len());
         let mut kinds = Vec::new();
         for (&(shape, count), &(_, room)) in request.shapes.iter().zip(&rooms) {
             let requests = &tables.shapes.get(shape).requests;
@@ -115,6 +110,44 @@ impl Problem {
         let volumes = u64::from(self.constraints.volumes.most(kind, bin));
         let copies = self.copies(kind, self.free_in(bin)).min(volumes);
         if self.constraints.ports_conflict(kind, kind, self.kinds.len()) { copies.min(1) } else { copies }
+    }
+
+    /// The same problem with fewer bins, less that is allowed, other numbers of members, and quotas. Quotas speak of
+    /// the bins of this problem.
+    pub(super) fn narrowed(
+        &self,
+        bins: &[usize],
+        allowed: impl Fn(usize, usize) -> bool,
+        counts: &[u32],
+        quotas: &[Quota],
+    ) -> Self {
+        let kinds_count = self.kinds.len();
+        let mut kinds = self.kinds.clone();
+        for (kind, &count) in kinds.iter_mut().zip(counts) {
+            kind.count = count;
+        }
+        let mut narrow = Self {
+            resources: self.resources.clone(),
+            kinds,
+            bins: bins.iter().map(|&bin| self.bins[bin]).collect(),
+            free: bins.iter().flat_map(|&bin| self.free_in(bin).iter().copied()).collect(),
+            allowed: bins
+                .iter()
+                .flat_map(|&bin| (0..kinds_count).map(move |kind| (kind, bin)))
+                .map(|(kind, bin)| self.is_allowed(kind, bin) && allowed(kind, bin))
+                .collect(),
+            class_of: Vec::new(),
+            classes_count: 0,
+            total: Vec::new(),
+            constraints: self.constraints.narrowed(bins, quotas),
+        };
+        narrow.total = totals(&narrow.free, narrow.resources.len());
+        for kind in &mut narrow.kinds {
+            kind.share = dominant_share(&kind.demand, &narrow.total);
+        }
+        narrow.count_room();
+        narrow.find_classes();
+        narrow
     }
 
     /// The same problem with nothing allowed outside of one bin.
@@ -205,7 +238,8 @@ impl Problem {
         let near = near.map(|key| seen(&key.domain, |domain| key.existing[domain]));
         let even = rules.even.iter().flatten();
         let even = even.map(|rule| seen(&rule.domain, |domain| rule.existing[domain]));
-        apart.chain(near).chain(even).chain(rules.volumes.seen(self.bins.len())).collect()
+        let quotas = rules.quotas.iter().map(|quota| quota.domain.clone());
+        apart.chain(near).chain(even).chain(quotas).chain(rules.volumes.seen(self.bins.len())).collect()
     }
 }
 
@@ -219,6 +253,17 @@ fn seen(domains: &[u32], existing: impl Fn(usize) -> u32) -> Vec<u32> {
         _ => domain,
     };
     domains.iter().map(mark).collect()
+}
+
+/// Sums over all bins, by resource.
+fn totals(free: &[i64], resources: usize) -> Vec<i64> {
+    let mut total = vec![0_i64; resources];
+    for row in free.chunks_exact(resources.max(1)) {
+        for (sum, amount) in total.iter_mut().zip(row) {
+            *sum = sum.saturating_add(*amount);
+        }
+    }
+    total
 }
 
 fn dominant_share(demand: &[i64], total: &[i64]) -> i64 {

@@ -29,8 +29,24 @@ pub(super) enum Found {
     OutOfBudget,
 }
 
-/// Looks for a placement that leaves out at most `skips_max` members.
-pub(super) fn search(problem: &Problem, skips_max: u32, budget: &mut Budget) -> Found {
+/// How many members may be left out, by team.
+#[derive(Debug, Clone)]
+pub(super) struct Skips {
+    /// The team of each kind.
+    pub(super) team_of: Vec<usize>,
+    /// By team.
+    pub(super) most: Vec<u32>,
+}
+
+impl Skips {
+    /// Everybody is one team.
+    pub(super) fn of_one_team(problem: &Problem, most: u32) -> Self {
+        Self { team_of: vec![0; problem.kinds.len()], most: vec![most] }
+    }
+}
+
+/// Looks for a placement that leaves out at most so many members.
+pub(super) fn search(problem: &Problem, skips: Skips, budget: &mut Budget) -> Found {
     let wanted: u32 = problem.kinds.iter().map(|kind| kind.count).sum();
     if wanted > MEMBERS_MAX {
         return Found::OutOfBudget;
@@ -45,9 +61,10 @@ pub(super) fn search(problem: &Problem, skips_max: u32, budget: &mut Budget) -> 
         remaining: problem.kinds.iter().map(|kind| kind.count).collect(),
         path: Vec::with_capacity(wanted as usize),
         costs: Costs::new(problem),
+        skips,
         budget,
     };
-    match search.kind(0, skips_max) {
+    match search.kind(0) {
         Step::Solved => {
             let mut packing = Packing::empty(problem);
             for &(kind, bin) in &search.path {
@@ -79,6 +96,8 @@ struct Search<'a> {
     remaining: Vec<u32>,
     path: Vec<(usize, usize)>,
     costs: Costs,
+    /// Who may still be left out.
+    skips: Skips,
     budget: &'a mut Budget,
 }
 
@@ -95,7 +114,7 @@ struct Costs {
 
 impl Costs {
     fn new(problem: &Problem) -> Self {
-        let Constraints { apart, near, even, ports, volumes } = &problem.constraints;
+        let Constraints { apart, near, even, ports, volumes, quotas } = &problem.constraints;
         let (resources, kinds) = (problem.resources.len(), problem.kinds.len());
         let near_keys = || near.iter().flatten().flat_map(|near| &near.keys);
         let even_rules = || even.iter().flatten();
@@ -105,7 +124,7 @@ impl Costs {
         Self {
             look: 4
                 + resources
-                + 2 * apart.len()
+                + 2 * (apart.len() + quotas.len())
                 + if ports.is_empty() { 0 } else { kinds }
                 + if volumes.is_empty() { 0 } else { VOLUMES_LOOK },
             rules: 64 + 8 * rules + domains,
@@ -117,7 +136,7 @@ impl Costs {
 
 impl Search<'_> {
     /// Places all kinds from this position of the order on.
-    fn kind(&mut self, position: usize, skips: u32) -> Step {
+    fn kind(&mut self, position: usize) -> Step {
         let Some(&kind) = self.order.get(position) else {
             let holds = self.loads.as_ref().is_none_or(Loads::holds);
             return if holds { Step::Solved } else { Step::Exhausted };
@@ -125,16 +144,16 @@ impl Search<'_> {
         if !self.budget.spend(self.costs.bound) {
             return Step::OutOfBudget;
         }
-        if !self.can_still_succeed(position, skips) {
+        if !self.can_still_succeed(position) {
             return Step::Exhausted;
         }
-        self.member(position, kind, self.problem.kinds[kind].count, 0, skips)
+        self.member(position, kind, self.problem.kinds[kind].count, 0)
     }
 
     /// Places the remaining members of a kind in bins from `first_bin` on.
-    fn member(&mut self, position: usize, kind: usize, remaining: u32, first_bin: usize, skips: u32) -> Step {
+    fn member(&mut self, position: usize, kind: usize, remaining: u32, first_bin: usize) -> Step {
         if remaining == 0 {
-            return self.kind(position + 1, skips);
+            return self.kind(position + 1);
         }
         let mut tried: Vec<usize> = Vec::new();
         for bin in first_bin..self.problem.bins.len() {
@@ -152,11 +171,8 @@ impl Search<'_> {
             }
             self.put(kind, bin);
             let can_hold = self.loads.as_ref().is_none_or(|loads| loads.can_hold(&self.remaining));
-            let step = if can_hold {
-                self.member(position, kind, remaining - 1, bin, skips)
-            } else {
-                Step::Exhausted
-            };
+            let step =
+                if can_hold { self.member(position, kind, remaining - 1, bin) } else { Step::Exhausted };
             match step {
                 Step::Exhausted => {
                     self.take(kind, bin);
@@ -166,18 +182,21 @@ impl Search<'_> {
             }
         }
         // Leaving out the rest of this kind comes last, because more members are better.
-        let Some(skips) = skips.checked_sub(remaining) else {
+        let team = self.skips.team_of[kind];
+        let Some(skips) = self.skips.most[team].checked_sub(remaining) else {
             return Step::Exhausted;
         };
+        let skips_before = std::mem::replace(&mut self.skips.most[team], skips);
         let left_out = std::mem::take(&mut self.remaining[kind]);
-        let step = self.kind(position + 1, skips);
+        let step = self.kind(position + 1);
         self.remaining[kind] = left_out;
+        self.skips.most[team] = skips_before;
         step
     }
 
     /// Cheap bounds on what is left: every kind has room by itself, and no resource is short in total.
-    fn can_still_succeed(&self, position: usize, skips: u32) -> bool {
-        let mut missing = 0_u64;
+    fn can_still_succeed(&self, position: usize) -> bool {
+        let mut missing = vec![0_u64; self.skips.most.len()];
         for &kind in &self.order[position..] {
             let needed = u64::from(self.problem.kinds[kind].count);
             let mut room = 0_u64;
@@ -189,13 +208,13 @@ impl Search<'_> {
                     room += self.problem.copies(kind, self.free_in(bin));
                 }
             }
-            missing += needed.saturating_sub(room);
+            missing[self.skips.team_of[kind]] += needed.saturating_sub(room);
         }
-        if missing > u64::from(skips) {
+        if missing.iter().zip(&self.skips.most).any(|(missing, skips)| *missing > u64::from(*skips)) {
             return false;
         }
         // With members to leave out, the least that can be asked for is harder to tell; the search tells.
-        skips > 0
+        self.skips.most.iter().any(|skips| *skips > 0)
             || (0..self.total.len()).all(|resource| {
                 let demand = self.order[position..].iter().map(|&kind| {
                     let kind = &self.problem.kinds[kind];

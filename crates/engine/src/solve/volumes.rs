@@ -51,6 +51,11 @@ struct Pools {
     bins: usize,
 }
 
+/// The rows of a table that some bins have.
+fn rows<T: Copy>(table: &[T], width: usize, bins: &[usize]) -> Vec<T> {
+    bins.iter().flat_map(|&bin| table[bin * width..(bin + 1) * width].iter().copied()).collect()
+}
+
 impl VolumeRules {
     pub(super) fn new(problem: &Problem, shapes: &[Arc<Shape>], tables: &Tables<'_>) -> Self {
         let mut rules = Self {
@@ -66,6 +71,21 @@ impl VolumeRules {
                 pairs.map(|(bin, kind)| rules.count_most(problem, shapes, tables, kind, bin)).collect();
         }
         rules
+    }
+
+    /// The same rules for some of the bins.
+    pub(super) fn narrowed(&self, bins: &[usize]) -> Self {
+        if self.is_empty() {
+            return self.clone();
+        }
+        let mut narrow = self.clone();
+        narrow.disks.there = rows(&self.disks.there, self.disks.count, bins);
+        narrow.disks.free = rows(&self.disks.free, self.disks.width, bins);
+        narrow.most = rows(&self.most, self.kinds, bins);
+        let asks = self.pools.reach.chunks_exact(self.pools.bins.max(1));
+        narrow.pools.reach = asks.flat_map(|reach| bins.iter().map(|&bin| reach[bin].clone())).collect();
+        narrow.pools.bins = bins.len();
+        narrow
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -195,7 +195,8 @@ impl Engine {
         for pod in pods {
             let changed = self.reshape_by_claims(pod, now);
             if (changed || wake == Wake::All)
-                && let Some(unit) = self.pods.pod(pod).filter(|row| row.wants_seat()).map(|row| row.unit(pod))
+                && let Some(unit) =
+                    self.pods.pod(pod).filter(|row| row.wants_seat()).map(|row| self.pods.unit_of(pod, row))
             {
                 self.touch(&unit, now);
             }
@@ -228,7 +229,7 @@ impl Engine {
         }
         if row.wants_seat() {
             // Before the old shape goes: the unit may sleep on it.
-            self.touch(&row.unit(pod), now);
+            self.touch(&self.pods.unit_of(pod, &row), now);
         }
         self.follow_nomination(pod, now);
         self.release_shape(row.shape);

@@ -3,16 +3,19 @@
 use crate::driver::{World, show};
 use crate::random::{Dice, instance, instance_with_wishes};
 use crate::random_storage::instance_with_volumes;
+use crate::random_trees::{composite_instance, group_instance};
 use tutti_engine::Event;
 use tutti_model::scenario::Scenario;
 
 #[test]
 fn the_order_of_a_listing_does_not_change_the_decision() {
     for seed in 1..2_000 {
-        let text = match seed % 3 {
+        let text = match seed % 5 {
             0 => instance(seed),
             1 => instance_with_wishes(seed),
-            _ => instance_with_volumes(seed),
+            2 => group_instance(seed),
+            3 => instance_with_volumes(seed),
+            _ => composite_instance(seed),
         };
         let scenario = Scenario::parse(&text).unwrap();
         let mut dice = Dice::new(seed);
@@ -22,6 +25,8 @@ fn the_order_of_a_listing_does_not_change_the_decision() {
             shuffled.nodes.swap(0, node);
             let pod = dice.roll(0, shuffled.pods.len() as u64 - 1) as usize;
             shuffled.pods.swap(0, pod);
+            let group = dice.roll(0, shuffled.groups.len() as u64 - 1) as usize;
+            shuffled.groups.swap(0, group);
         }
         shuffled.storage.claims.reverse();
         shuffled.storage.volumes.reverse();

@@ -2,10 +2,11 @@
 
 use crate::storage;
 use std::fmt::Write;
+use tutti_engine::validator::groups::{Cluster, Judge};
 use tutti_engine::validator::{violations, volume_violations};
-use tutti_engine::{ClaimPlan, Config, Decision, Engine, Event, Placement, Waiting};
+use tutti_engine::{ClaimPlan, Config, Decision, Engine, Event, Placement, Seat, Waiting};
 use tutti_model::scenario::Scenario;
-use tutti_model::{Node, ObjectKey, Phase, Pod, Storage, Text, Time};
+use tutti_model::{Group, Node, ObjectKey, Phase, Pod, Storage, Text, Time};
 
 /// An engine and the plain objects that it was told of.
 #[derive(Clone)]
@@ -14,6 +15,8 @@ pub(crate) struct World {
     pub(crate) nodes: Vec<Node>,
     pub(crate) pods: Vec<Pod>,
     pub(crate) storage: Storage,
+    pub(crate) groups: Vec<Group>,
+    pub(crate) composites: Vec<Group>,
     pub(crate) now: Time,
     /// Where the world came from, for whoever reads a failure.
     pub(crate) story: String,
@@ -26,19 +29,12 @@ impl World {
             nodes: vec![],
             pods: vec![],
             storage: Storage::default(),
+            groups: vec![],
+            composites: vec![],
             now: Time(0),
             story: String::new(),
         };
-        for node in &scenario.nodes {
-            world.set_node(node.clone());
-        }
-        for group in &scenario.groups {
-            world.engine.apply(Event::GroupSet(Box::new(group.clone())), world.now);
-        }
-        world.add_storage(scenario.storage.clone());
-        for pod in &scenario.pods {
-            world.set_pod(pod.clone());
-        }
+        world.tell(scenario.clone());
         world
     }
 
@@ -49,11 +45,22 @@ impl World {
     /// Adds what another text describes.
     pub(crate) fn add(&mut self, text: &str) {
         let more = Scenario::parse(text).unwrap_or_else(|error| panic!("{error}"));
+        self.tell(more);
+    }
+
+    fn tell(&mut self, more: Scenario) {
         for node in more.nodes {
             self.set_node(node);
         }
         for group in more.groups {
+            self.groups.retain(|known| known.key != group.key);
+            self.groups.push(group.clone());
             self.engine.apply(Event::GroupSet(Box::new(group)), self.now);
+        }
+        for composite in more.composites {
+            self.composites.retain(|known| known.key != composite.key);
+            self.composites.push(composite.clone());
+            self.engine.apply(Event::CompositeSet(Box::new(composite)), self.now);
         }
         self.add_storage(more.storage);
         for pod in more.pods {
@@ -140,6 +147,7 @@ impl World {
         }
         let mut wrong = violations(&self.nodes, &running, &placed);
         wrong.extend(volume_violations(&self.nodes, &self.storage, &running, &placed));
+        wrong.extend(self.group_violations(placement));
         let shown = show(&[Decision::Place(placement.clone())]);
         assert!(wrong.is_empty(), "invalid placement: {wrong:?}\n{}{shown}", self.story);
         // Claims are bound before their pods are.
@@ -152,12 +160,31 @@ impl World {
     }
 }
 
+impl World {
+    /// What groups and composites find wrong with a placement.
+    fn group_violations(&self, placement: &Placement) -> Vec<String> {
+        let cluster = Cluster {
+            nodes: &self.nodes,
+            groups: &self.groups,
+            composites: &self.composites,
+            pods: &self.pods,
+        };
+        let node = |name: &Text| self.nodes.iter().find(|node| node.name == *name);
+        let seat = |seat: &Seat| {
+            let pod = self.pods.iter().find(|pod| pod.key == seat.pod)?;
+            Some((pod, node(&seat.node)?))
+        };
+        let seats: Vec<(&Pod, &Node)> = placement.seats.iter().filter_map(seat).collect();
+        Judge::new(cluster, &seats).violations()
+    }
+}
+
 /// Decisions as text, one a line.
 pub(crate) fn show(decisions: &[Decision]) -> String {
     let mut text = String::new();
     for decision in decisions {
         match decision {
-            Decision::Place(Placement { unit, seats, claims, left_out }) => {
+            Decision::Place(Placement { unit, seats, claims, left_out, .. }) => {
                 write!(text, "{unit}:").unwrap();
                 for seat in seats {
                     write!(text, " {}->{}", seat.pod.name, seat.node).unwrap();
@@ -170,7 +197,7 @@ pub(crate) fn show(decisions: &[Decision]) -> String {
                     write!(text, " {}->?", pod.name).unwrap();
                 }
             }
-            Decision::Wait(Waiting { unit, members, refusal }) => {
+            Decision::Wait(Waiting { unit, members, refusal, .. }) => {
                 write!(text, "{unit} ({}) waits: {refusal}", members.len()).unwrap();
             }
             Decision::Idle { .. } => {}

@@ -2,11 +2,15 @@
 
 use crate::random::{instance, instance_with_wishes};
 use crate::random_storage::instance_with_volumes;
+use crate::random_trees::{composite_instance, group_instance, wishing_instance};
 use crate::shrink::smallest;
+use crate::tree_verdict::judge_tree;
 use crate::verdict::{Verdict, judge};
 use tutti_model::scenario::Scenario;
 
 const INSTANCES: u64 = 20_000;
+/// `examples/oracle.rs` looks at more of them.
+const TREES: u64 = 2_000;
 
 /// How many instances were placed and refused, and how many gangs had members of different shapes.
 #[derive(Default, Debug)]
@@ -27,7 +31,7 @@ fn kind_of(verdict: &Verdict) -> Option<String> {
     }
 }
 
-fn check(seed: u64, text: &str, seen: &mut Seen) {
+fn check(seed: u64, text: &str, judge: fn(&Scenario) -> Verdict, seen: &mut Seen) {
     let scenario = Scenario::parse(text).unwrap();
     match judge(&scenario) {
         Verdict::Placed => seen.placed += 1,
@@ -48,7 +52,7 @@ fn check(seed: u64, text: &str, seen: &mut Seen) {
 fn the_engine_places_exactly_what_can_be_placed() {
     let mut seen = Seen::default();
     for seed in 1..=INSTANCES {
-        check(seed, &instance(seed), &mut seen);
+        check(seed, &instance(seed), judge, &mut seen);
     }
     // The generator must keep asking hard questions.
     assert!(seen.placed > 4_000 && seen.refused > 4_000 && seen.mixed > 10_000, "{seen:?}");
@@ -58,7 +62,7 @@ fn the_engine_places_exactly_what_can_be_placed() {
 fn wishes_about_other_pods_are_honoured_and_no_obstacle_that_is_not_there() {
     let mut seen = Seen::default();
     for seed in 1..=INSTANCES {
-        check(seed, &instance_with_wishes(seed), &mut seen);
+        check(seed, &instance_with_wishes(seed), judge, &mut seen);
     }
     assert!(seen.placed > 4_000 && seen.refused > 4_000 && seen.mixed > 7_000, "{seen:?}");
 }
@@ -75,7 +79,34 @@ fn shares_an_unbound_claim(scenario: &Scenario) -> bool {
 fn volumes_are_respected_and_no_obstacle_that_is_not_there() {
     let mut seen = Seen::default();
     for seed in 1..=INSTANCES {
-        check(seed, &instance_with_volumes(seed), &mut seen);
+        check(seed, &instance_with_volumes(seed), judge, &mut seen);
     }
     assert!(seen.placed > 4_000 && seen.refused > 4_000 && seen.guessed < 2_000, "{seen:?}");
+}
+
+#[test]
+fn a_group_that_asks_for_domains_is_placed_if_it_can_be_and_as_well_as_it_can_be() {
+    let mut seen = Seen::default();
+    for seed in 1..=TREES {
+        check(seed, &group_instance(seed), judge_tree, &mut seen);
+    }
+    assert!(seen.placed > TREES / 3 && seen.refused > TREES / 10, "{seen:?}");
+}
+
+#[test]
+fn groups_of_a_composite_are_solved_for_together_and_as_well_as_they_can_be() {
+    let mut seen = Seen::default();
+    for seed in 1..=TREES {
+        check(seed, &composite_instance(seed), judge_tree, &mut seen);
+    }
+    assert!(seen.placed > TREES / 3 && seen.refused > TREES / 10, "{seen:?}");
+}
+
+#[test]
+fn domains_and_wishes_about_other_pods_are_honoured_together() {
+    let mut seen = Seen::default();
+    for seed in 1..=TREES {
+        check(seed, &wishing_instance(seed), judge_tree, &mut seen);
+    }
+    assert!(seen.placed > TREES / 3 && seen.refused > TREES / 10, "{seen:?}");
 }

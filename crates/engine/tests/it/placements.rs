@@ -417,18 +417,12 @@ fn a_promise_serves_the_unit_it_was_made_to_and_then_ends() {
 fn what_is_not_supported_yet_waits_rather_than_being_placed_without() {
     let mut world = World::parse(
         "node a cpu=8
-         group g gang=1
-         pod member group=g cpu=1
          pod claims cpu=1",
     );
     let mut pod = world.pod("claims");
     pod.device_claims.push("data".into());
     world.set_pod(pod);
-    let mut group = tutti_model::scenario::Scenario::parse("group g gang=1").unwrap().groups.remove(0);
-    group.topology.push("rack".into());
-    world.engine.apply(Event::GroupSet(Box::new(group)), world.now);
     expect![[r#"
-        group default/g (1) waits: topology constraint rack of the group is not supported yet; it waits rather than being placed without
         pod default/claims (1) waits: resource claim data is not supported yet; it waits rather than being placed without
     "#]]
     .assert_eq(&show(&world.settle()));

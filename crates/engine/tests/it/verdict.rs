@@ -63,19 +63,7 @@ pub(crate) fn judge(scenario: &Scenario) -> Verdict {
 /// All decisions about an instance; members that get a seat run from then on. An error says what is not valid.
 fn decide_all(scenario: &Scenario, mut running: Vec<Pod>, wanting: &[Pod]) -> Result<Vec<Decision>, String> {
     let now = Time(0);
-    let mut engine = Engine::new(Config::default());
-    for node in &scenario.nodes {
-        engine.apply(Event::NodeSet(Box::new(node.clone())), now);
-    }
-    for group in &scenario.groups {
-        engine.apply(Event::GroupSet(Box::new(group.clone())), now);
-    }
-    for event in Event::of_storage(&scenario.storage) {
-        engine.apply(event, now);
-    }
-    for pod in &scenario.pods {
-        engine.apply(Event::PodSet(Box::new(pod.clone())), now);
-    }
+    let mut engine = told(scenario);
     let mut known = scenario.storage.clone();
     let mut decisions = Vec::new();
     while decisions.len() < DECISIONS_MAX {
@@ -104,6 +92,28 @@ fn decide_all(scenario: &Scenario, mut running: Vec<Pod>, wanting: &[Pod]) -> Re
         decisions.push(decision);
     }
     Err("the engine does not come to rest".to_owned())
+}
+
+/// An engine that has been told of everything.
+pub(crate) fn told(scenario: &Scenario) -> Engine {
+    let now = Time(0);
+    let mut engine = Engine::new(Config::default());
+    for node in &scenario.nodes {
+        engine.apply(Event::NodeSet(Box::new(node.clone())), now);
+    }
+    for group in &scenario.groups {
+        engine.apply(Event::GroupSet(Box::new(group.clone())), now);
+    }
+    for composite in &scenario.composites {
+        engine.apply(Event::CompositeSet(Box::new(composite.clone())), now);
+    }
+    for event in Event::of_storage(&scenario.storage) {
+        engine.apply(event, now);
+    }
+    for pod in &scenario.pods {
+        engine.apply(Event::PodSet(Box::new(pod.clone())), now);
+    }
+    engine
 }
 
 /// The pods of a placement as they run.

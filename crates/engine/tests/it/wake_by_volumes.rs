@@ -52,7 +52,6 @@ fn after_every_event_of_a_random_history_of_volumes_nothing_placeable_is_asleep(
             let text = claim(&mut dice, number) + &node(&mut dice, &format!("n{}", number / 2));
             world.add(&text);
         }
-        let mut groups: Vec<tutti_model::Group> = Vec::new();
         for step in 0..40 {
             world.now = world.now.plus_seconds(1);
             match dice.roll(0, 8) {
@@ -64,7 +63,6 @@ fn after_every_event_of_a_random_history_of_volumes_nothing_placeable_is_asleep(
                 1..=4 => change_storage(&mut dice, &mut world),
                 5 | 6 => {
                     let mut text = format!("group g{step} gang={}\n", dice.roll(1, 3));
-                    groups.extend(Scenario::parse(&text).unwrap().groups);
                     for member in 0..dice.roll(1, 3) {
                         let claims = uses(&mut dice, CLAIMS);
                         text +=
@@ -86,7 +84,7 @@ fn after_every_event_of_a_random_history_of_volumes_nothing_placeable_is_asleep(
                 }
             }
             placements += world.settle().iter().filter(|d| matches!(d, Decision::Place(_))).count();
-            let missed = from_scratch(&world, &groups);
+            let missed = from_scratch(&world);
             let missed: Vec<Decision> =
                 missed.into_iter().filter(|decision| matches!(decision, Decision::Place(_))).collect();
             assert!(missed.is_empty(), "seed {seed} step {step}: asleep but placeable:\n{}", show(&missed));

@@ -2,21 +2,24 @@
 
 use crate::driver::{World, show};
 use crate::random::{Dice, node, requirements, wishes};
+use crate::random_trees;
 use tutti_engine::{Config, Decision, Engine, Event, HeldSeat, Hold, HoldReason, UnitKey};
 use tutti_model::Phase;
-use tutti_model::scenario::Scenario;
 
 /// An engine that has seen the same cluster, was told of the same promises, and sleeps on nothing.
-pub(crate) fn from_scratch(world: &World, groups: &[tutti_model::Group]) -> Vec<Decision> {
+pub(crate) fn from_scratch(world: &World) -> Vec<Decision> {
     let mut fresh = World { engine: Engine::new(Config::default()), ..world.clone() };
     for node in &world.nodes {
         fresh.engine.apply(Event::NodeSet(Box::new(node.clone())), world.now);
     }
-    for group in groups {
+    for group in &world.groups {
         fresh.engine.apply(Event::GroupSet(Box::new(group.clone())), world.now);
     }
     for event in Event::of_storage(&world.storage) {
         fresh.engine.apply(event, world.now);
+    }
+    for composite in &world.composites {
+        fresh.engine.apply(Event::CompositeSet(Box::new(composite.clone())), world.now);
     }
     for pod in &world.pods {
         fresh.engine.apply(Event::PodSet(Box::new(pod.clone())), world.now);
@@ -46,23 +49,65 @@ fn random_hold(dice: &mut Dice, world: &World, group: &tutti_model::Group) -> Ho
 
 #[test]
 fn after_every_event_of_a_random_history_nothing_placeable_is_asleep() {
-    let placements = live_through(requirements);
+    let placements = live_through(300, node, |dice, step| group(dice, step, "", requirements));
     assert!(placements > 1_500, "the history must be eventful: {placements}");
 }
 
 #[test]
 fn the_same_holds_for_pods_with_wishes_about_each_other() {
-    let placements = live_through(|dice| format!("cpu={}{}", dice.roll(0, 3), wishes(dice, 3)));
+    let ask = |dice: &mut Dice| format!("cpu={}{}", dice.roll(0, 3), wishes(dice, 3));
+    let placements = live_through(300, node, |dice, step| group(dice, step, "", ask));
     assert!(placements > 1_500, "the history must be eventful: {placements}");
 }
 
-/// Goes through random histories of pods that ask for this; tells how many units were placed.
-fn live_through(ask: impl Fn(&mut Dice) -> String) -> usize {
+#[test]
+fn the_same_holds_for_groups_that_ask_for_domains() {
+    let placements = live_through(150, random_trees::node, |dice, step| {
+        let asks = random_trees::asks(dice, 1);
+        group(dice, step, asks.trim_start_matches("gang=1"), |dice| format!("cpu={}", dice.roll(0, 3)))
+    });
+    assert!(placements > 700, "the history must be eventful: {placements}");
+}
+
+#[test]
+fn the_same_holds_for_composites() {
+    let placements = live_through(100, random_trees::node, |dice, step| {
+        let (minimum, priority) = (dice.roll(1, 2), dice.roll(0, 2));
+        let mut text = format!("composite c{step} gang={minimum} priority={priority} required:block\n");
+        for child in 0..2 {
+            let minimum = dice.roll(1, 2);
+            let asks = random_trees::asks(dice, minimum);
+            text += &format!("group g{step}-{child} parent=c{step} {asks}\n");
+            for member in 0..dice.roll(1, 2) {
+                let words = format!("group=g{step}-{child} priority={priority} cpu={}", dice.roll(0, 3));
+                text += &format!("pod p{step}-{child}-{member} {words}\n");
+            }
+        }
+        text
+    });
+    assert!(placements > 400, "the history must be eventful: {placements}");
+}
+
+/// A gang that asks for this, with members that ask for that.
+fn group(dice: &mut Dice, step: u64, asks: &str, ask: impl Fn(&mut Dice) -> String) -> String {
+    let (minimum, priority) = (dice.roll(1, 3), dice.roll(0, 2));
+    let mut text = format!("group g{step} gang={minimum} priority={priority}{asks}\n");
+    for member in 0..dice.roll(1, 4) {
+        text += &format!("pod p{step}-{member} group=g{step} priority={priority} {}\n", ask(dice));
+    }
+    text
+}
+
+/// Goes through random histories of nodes and units like these; tells how many units were placed.
+fn live_through(
+    seeds: u64,
+    node: impl Fn(&mut Dice, &str) -> String,
+    unit: impl Fn(&mut Dice, u64) -> String,
+) -> usize {
     let mut placements = 0;
-    for seed in 0..300 {
+    for seed in 0..seeds {
         let mut dice = Dice::new(seed + 77);
         let mut world = World::parse("");
-        let mut groups: Vec<tutti_model::Group> = Vec::new();
         for step in 0..40 {
             world.now = world.now.plus_seconds(1);
             match dice.roll(0, 8) {
@@ -72,21 +117,12 @@ fn live_through(ask: impl Fn(&mut Dice) -> String) -> usize {
                 }
                 2 => world.remove_node(&format!("n{}", dice.roll(0, 4))),
                 3 | 4 => {
-                    let (minimum, priority) = (dice.roll(1, 3), dice.roll(0, 2));
-                    let text = format!("group g{step} gang={minimum} priority={priority}\n");
-                    groups.extend(Scenario::parse(&text).unwrap().groups);
-                    let mut text = text;
-                    for member in 0..dice.roll(1, 4) {
-                        text += &format!(
-                            "pod p{step}-{member} group=g{step} priority={priority} {}\n",
-                            ask(&mut dice)
-                        );
-                    }
+                    let text = unit(&mut dice, step);
                     world.add(&text);
                 }
-                7 if !groups.is_empty() => {
-                    let group = &groups[dice.roll(0, groups.len() as u64 - 1) as usize];
-                    let hold = random_hold(&mut dice, &world, group);
+                7 if !world.groups.is_empty() => {
+                    let at = dice.roll(0, world.groups.len() as u64 - 1) as usize;
+                    let hold = random_hold(&mut dice, &world, &world.groups[at]);
                     world.engine.apply(Event::Hold(Box::new(hold)), world.now);
                 }
                 _ if world.pods.is_empty() => {}
@@ -103,7 +139,7 @@ fn live_through(ask: impl Fn(&mut Dice) -> String) -> usize {
                 }
             }
             placements += world.settle().iter().filter(|d| matches!(d, Decision::Place(_))).count();
-            let missed = from_scratch(&world, &groups);
+            let missed = from_scratch(&world);
             let missed: Vec<Decision> =
                 missed.into_iter().filter(|decision| matches!(decision, Decision::Place(_))).collect();
             assert!(missed.is_empty(), "seed {seed} step {step}: asleep but placeable:\n{}", show(&missed));

@@ -155,7 +155,7 @@ impl Core {
 
     pub(super) fn count_attempt(&mut self, unit: &UnitKey, result: impl FnOnce(&mut Attempts) -> &mut u64) {
         let attempts = match unit {
-            UnitKey::Group(_) => &mut self.counters.group_attempts,
+            UnitKey::Group(_) | UnitKey::Composite(_) => &mut self.counters.group_attempts,
             UnitKey::Pod(_) => &mut self.counters.pod_attempts,
         };
         *result(attempts) += 1;

@@ -43,6 +43,8 @@ impl Name {
 pub enum Unit {
     /// A group.
     Group(Name),
+    /// A composite of groups.
+    Composite(Name),
     /// A pod for itself.
     Pod(Name),
 }
@@ -51,6 +53,7 @@ impl From<&UnitKey> for Unit {
     fn from(unit: &UnitKey) -> Self {
         match unit {
             UnitKey::Group(key) => Self::Group(key.into()),
+            UnitKey::Composite(key) => Self::Composite(key.into()),
             UnitKey::Pod(key) => Self::Pod(key.into()),
         }
     }
@@ -60,6 +63,7 @@ impl Unit {
     fn key(&self) -> UnitKey {
         match self {
             Self::Group(name) => UnitKey::Group(name.key()),
+            Self::Composite(name) => UnitKey::Composite(name.key()),
             Self::Pod(name) => UnitKey::Pod(name.key()),
         }
     }

@@ -50,25 +50,37 @@ impl Core {
             }
             self.withdraw_complaint(&seat.uid);
         }
-        let UnitKey::Group(key) = &placement.unit else {
-            return;
-        };
-        self.waiting.remove(key);
         let count = |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
         let (members, nodes) = (count(placement.seats.len(), "member"), count(nodes.len(), "node"));
-        let message = Text::from(format!("{members} placed on {nodes}"));
+        for standing in placement.groups.iter().filter(|standing| standing.is_met()) {
+            let UnitKey::Group(key) = &standing.group else { continue };
+            let mut message = format!("{members} placed on {nodes}");
+            if let Some(scattered) = &standing.scattered {
+                message = format!("{message}; {scattered}");
+            }
+            self.group_placed(key, &Text::from(message), now);
+        }
+    }
+
+    fn group_placed(&mut self, key: &ObjectKey, message: &Text, now: Time) {
+        self.waiting.remove(key);
         self.set_group_condition(key, ConditionStatus::True, SCHEDULED, message.clone(), now, now);
         if let Some(regarding) = self.about_group(key) {
             self.withdraw_complaint(&regarding.uid);
-            self.emit(regarding, Severity::Normal, SCHEDULED, message, now, now);
+            self.emit(regarding, Severity::Normal, SCHEDULED, message.clone(), now, now);
         }
     }
 
     /// A unit cannot start: the group and its members are told why.
     pub(super) fn refused(&mut self, waiting: &Waiting, now: Time) {
         let sentence = Text::from(waiting.refusal.to_string());
-        let gathering =
-            matches!(waiting.refusal, Refusal::GroupMissing { .. } | Refusal::TooFewMembers { .. });
+        let gathering = matches!(
+            waiting.refusal,
+            Refusal::GroupMissing { .. }
+                | Refusal::CompositeMissing { .. }
+                | Refusal::TooFewMembers { .. }
+                | Refusal::TooFewGroups { .. }
+        );
         let reason = match waiting.refusal {
             Refusal::Contradiction(_) => SCHEDULER_ERROR,
             _ => UNSCHEDULABLE,
@@ -85,6 +97,13 @@ impl Core {
             UnitKey::Group(key) => {
                 self.group_refused(key, &waiting.refusal, reason, &sentence, due, now);
                 Text::from(format!("pod group {}: {sentence}", key.name))
+            }
+            UnitKey::Composite(key) => {
+                for standing in &waiting.groups {
+                    let UnitKey::Group(group) = &standing.group else { continue };
+                    self.group_refused(group, &waiting.refusal, reason, &sentence, due, now);
+                }
+                Text::from(format!("composite pod group {}: {sentence}", key.name))
             }
             UnitKey::Pod(_) => sentence,
         };

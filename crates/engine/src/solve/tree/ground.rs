@@ -1,0 +1,208 @@
+//! The tree laid over the nodes that could serve it: which bins are in which domains, and who runs where.
+
+use super::anchor::Anchor;
+use super::objective::Merit;
+use crate::hierarchy::{Cell, Hierarchy, HierarchyId, NO_DOMAIN};
+use crate::solve::problem::Problem;
+use crate::solve::request::{Part, Request, Tree};
+use crate::solve::{Tables, request};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
+use tutti_model::Strength;
+
+/// A set of bins.
+pub(super) type Region = Vec<bool>;
+
+/// A tree, a problem, and how they lie over each other.
+pub(super) struct Ground<'a> {
+    pub(super) tree: Arc<Tree>,
+    pub(super) problem: Problem,
+    /// By hierarchy, level and bin.
+    domains: FxHashMap<HierarchyId, Vec<Vec<u32>>>,
+    hierarchies: FxHashMap<HierarchyId, &'a Hierarchy>,
+    /// By part: kinds of its own members.
+    kinds_of: Vec<Vec<usize>>,
+    /// By part and bin: copies of its members that fit there, each kind by itself.
+    rooms: Vec<Vec<u64>>,
+}
+
+impl<'a> Ground<'a> {
+    pub(super) fn new(request: &Request, tree: &Arc<Tree>, tables: &mut Tables<'a>) -> Self {
+        let problem = Problem::new(request, tables);
+        let relations = tables.relations;
+        let mut domains = FxHashMap::default();
+        let mut hierarchies = FxHashMap::default();
+        for id in tree.parts.iter().filter_map(|part| part.hierarchy) {
+            let hierarchy = relations.hierarchies.get(id);
+            hierarchies.insert(id, hierarchy);
+            domains.entry(id).or_insert_with(|| {
+                let level = |level| problem.bins.iter().map(|&node| hierarchy.domain(level, node)).collect();
+                (0..hierarchy.levels_count()).map(level).collect()
+            });
+        }
+        let mut kinds_of = vec![Vec::new(); tree.parts.len()];
+        for (kind, belonging) in tree.kinds.iter().enumerate() {
+            kinds_of[belonging.part].push(kind);
+        }
+        let room = |kinds: &Vec<usize>| {
+            // A shape that comes in several slices counts once.
+            let mut kinds = kinds.clone();
+            kinds.sort_by_key(|&kind| problem.kinds[kind].shape);
+            kinds.dedup_by_key(|kind| problem.kinds[*kind].shape);
+            let copies = |bin| kinds.iter().map(|&kind| problem.room_in(kind, bin)).sum();
+            (0..problem.bins.len()).map(copies).collect()
+        };
+        let rooms = kinds_of.iter().map(room).collect();
+        Self { tree: Arc::clone(tree), domains, hierarchies, kinds_of, rooms, problem }
+    }
+
+    pub(super) fn part(&self, part: usize) -> &Part {
+        &self.tree.parts[part]
+    }
+
+    /// Kinds of a group's members.
+    pub(super) fn kinds_of(&self, part: usize) -> &[usize] {
+        &self.kinds_of[part]
+    }
+
+    /// The domain of every bin, of a level of a part's hierarchy.
+    pub(super) fn domains(&self, part: usize, level: usize) -> &[u32] {
+        match self.part(part).hierarchy.and_then(|id| self.domains.get(&id)) {
+            Some(levels) => &levels[level],
+            None => &[],
+        }
+    }
+
+    /// The hierarchy of a part that names one.
+    pub(super) fn hierarchy(&self, part: usize) -> Option<&'a Hierarchy> {
+        self.part(part).hierarchy.and_then(|id| self.hierarchies.get(&id).copied())
+    }
+
+    /// Domains of a level that have a bin in a region, by name.
+    pub(super) fn domains_in(&self, part: usize, level: usize, region: &Region) -> Vec<u32> {
+        let of_bin = self.domains(part, level).iter().zip(region);
+        let mut domains: Vec<u32> =
+            of_bin.filter(|(domain, inside)| **inside && **domain != NO_DOMAIN).map(|(&d, _)| d).collect();
+        domains.sort_unstable();
+        domains.dedup();
+        if let Some(hierarchy) = self.hierarchy(part) {
+            domains.sort_by_cached_key(|&domain| hierarchy.path(level, domain));
+        }
+        domains
+    }
+
+    /// The bins of a region that are in a domain.
+    pub(super) fn within(&self, part: usize, level: usize, domain: u32, region: &Region) -> Region {
+        let of_bin = self.domains(part, level).iter().zip(region);
+        of_bin.map(|(&other, &inside)| inside && other == domain).collect()
+    }
+
+    /// Where members of a part run, as domains of a level of `named_by`'s hierarchy.
+    pub(super) fn anchor(&self, part: usize, named_by: usize, level: usize) -> Anchor {
+        self.anchor_of(part, named_by, level, |_| true)
+    }
+
+    /// The same for some of the members.
+    pub(super) fn anchor_of(
+        &self,
+        part: usize,
+        named_by: usize,
+        level: usize,
+        who: impl Fn(&request::Kin) -> bool,
+    ) -> Anchor {
+        let kin = self.part(part).kin.iter().filter(|kin| who(kin));
+        match self.hierarchy(named_by) {
+            Some(hierarchy) => Anchor::new(hierarchy, level, kin.map(|kin| kin.node)),
+            None => Anchor::default(),
+        }
+    }
+
+    /// Copies of a group's members that fit into a bin.
+    pub(super) fn room(&self, part: usize, bin: usize) -> u64 {
+        self.rooms[part][bin]
+    }
+
+    /// How many of a group's members could be in a region, if each kind were by itself.
+    pub(super) fn fit(&self, part: usize, region: &Region) -> u64 {
+        let fit = |&kind: &usize| {
+            let bins = (0..region.len()).filter(|&bin| region[bin]);
+            let room: u64 = bins.map(|bin| self.problem.room_in(kind, bin)).sum();
+            room.min(u64::from(self.problem.kinds[kind].count))
+        };
+        self.kinds_of[part].iter().map(fit).sum()
+    }
+
+    /// The cell of a bin, by the levels that a part lists.
+    fn cell(&self, part: usize, bin: usize) -> Cell {
+        let levels = self.part(part).levels.len();
+        self.hierarchy(part).map_or(Cell::OUTSIDE, |tree| tree.cell(levels, self.problem.bins[bin]))
+    }
+
+    /// True if a group can be in at most so many cells.
+    pub(super) fn has_few_cells(&self, part: usize, region: &Region, most: usize) -> bool {
+        let mut seen: FxHashSet<Cell> = FxHashSet::default();
+        let bins = (0..region.len()).filter(|&bin| region[bin]);
+        bins.into_iter().all(|bin| {
+            seen.insert(self.cell(part, bin));
+            seen.len() <= most
+        })
+    }
+
+    /// The cells that a group can be in, by name. Only for few.
+    pub(super) fn cells(&self, part: usize, region: &Region) -> Vec<(Cell, Region)> {
+        let Some(hierarchy) = self.hierarchy(part) else { return Vec::new() };
+        let first = self.part(part).required().map_or(0, |level| level + 1);
+        let mut cells: Vec<(Cell, Region)> = Vec::new();
+        for bin in (0..region.len()).filter(|&bin| region[bin]) {
+            let cell = self.cell(part, bin);
+            if cell.depth < first {
+                continue;
+            }
+            let at = cells.iter().position(|(other, _)| *other == cell).unwrap_or_else(|| {
+                cells.push((cell, vec![false; region.len()]));
+                cells.len() - 1
+            });
+            cells[at].1[bin] = true;
+        }
+        cells.sort_by_cached_key(|(cell, _)| hierarchy.cell_path(*cell));
+        cells
+    }
+
+    /// What it is worth for a group to be in these cells.
+    pub(super) fn merit_of_cells(&self, part: usize, cells: &[Cell]) -> Merit {
+        let (asks, Some(hierarchy)) = (self.part(part), self.hierarchy(part)) else {
+            return Merit::default();
+        };
+        let mut merit = self.merit_of_place(part, cells);
+        let mut all: Vec<Cell> = cells.to_vec();
+        all.extend(asks.kin.iter().map(|kin| hierarchy.cell(asks.levels.len(), kin.node)));
+        all.sort_unstable();
+        all.dedup();
+        merit.domains = all.len() as u32;
+        let bins = (0..self.problem.bins.len()).filter(|&bin| cells.contains(&self.cell(part, bin)));
+        merit.room = bins.map(|bin| self.room(part, bin)).fold(0, u64::saturating_add);
+        merit
+    }
+
+    /// What it is worth for all new members of a part to be in these cells: pull and preferred levels.
+    pub(super) fn merit_of_place(&self, part: usize, cells: &[Cell]) -> Merit {
+        let mut merit = Merit::default();
+        let Some(hierarchy) = self.hierarchy(part) else { return merit };
+        let shared = |level: usize| {
+            let mut domains = cells.iter().map(|&cell| hierarchy.above(cell, level));
+            let first = domains.next().filter(|&first| first != NO_DOMAIN)?;
+            domains.all(|domain| domain == first).then_some(first)
+        };
+        for (level, strength) in self.part(part).levels.iter().enumerate() {
+            let Some(domain) = shared(level) else { continue };
+            let anchor = self.anchor(part, part, level);
+            if *strength == Strength::Preferred && anchor.is_all_in(domain) {
+                merit.meet(level);
+            }
+            if self.part(part).required() == Some(level) {
+                merit.pull = anchor.pull(domain);
+            }
+        }
+        merit
+    }
+}
