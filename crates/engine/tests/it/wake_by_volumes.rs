@@ -6,7 +6,6 @@ use crate::random_storage::{CLASSES, claim, node, uses, volume};
 use crate::wake_ups::from_scratch;
 use tutti_engine::{Decision, Event};
 use tutti_model::Phase;
-use tutti_model::scenario::Scenario;
 
 const CLAIMS: u64 = 5;
 
