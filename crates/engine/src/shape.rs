@@ -81,7 +81,7 @@ pub(crate) struct Shape {
     /// What it counts for beyond that when nodes are compared.
     pub(crate) padding: Padding,
     affinity: NodeAffinity,
-    /// True if it says nothing about which nodes it may use.
+    /// True if its affinity says nothing about which nodes it may use.
     is_undemanding: bool,
     tolerations: Vec<Toleration>,
     /// Ports of the node, sorted.
@@ -201,7 +201,7 @@ impl Shape {
 
     /// True if it may use every node that is open and has no taints.
     pub(crate) fn is_undemanding(&self) -> bool {
-        self.is_undemanding
+        self.is_undemanding && self.volumes.places.is_empty()
     }
 
     /// Taints that it ignores.

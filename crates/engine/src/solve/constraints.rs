@@ -12,6 +12,7 @@ use crate::nodes::NodeId;
 use crate::refusal::NodeReason;
 use crate::shape::{Even, Shape};
 use crate::topology::KeyId;
+use crate::volumes::Needs;
 use std::sync::Arc;
 use tutti_model::ObjectKey;
 
@@ -303,7 +304,8 @@ impl Reader<'_, '_> {
         let kinds = problem.kinds.len();
         let is_concerned = |&kind: &usize| {
             let shape = &self.shapes[kind];
-            !shape.wishes.is_empty() || !shape.ports.is_empty() || !shape.matches.is_empty()
+            let has_wishes = !shape.wishes.is_empty() || !shape.matches.is_empty();
+            has_wishes || !shape.ports.is_empty() || shape.volumes != Needs::default()
         };
         for kind in (0..kinds).filter(is_concerned) {
             for bin in 0..problem.bins.len() {
