@@ -1,5 +1,6 @@
 //! What the cluster serves.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::Client;
 use kube::api::ApiResource;
 use kube::core::GroupVersionKind;
@@ -73,12 +74,20 @@ pub struct Capabilities {
     pub group_condition: &'static str,
     /// How pods say to which group they belong.
     pub link: GroupLink,
+    /// True if volumes, their claims and classes, and the drivers of nodes are served. Without them pods that use claims
+    /// wait.
+    pub storage: bool,
 }
 
 impl Capabilities {
     /// A cluster without pod groups.
     pub fn plain() -> Self {
-        Self { pod_group: None, group_condition: FLAVOURS[0].condition, link: GroupLink::default() }
+        Self {
+            pod_group: None,
+            group_condition: FLAVOURS[0].condition,
+            link: GroupLink::default(),
+            storage: false,
+        }
     }
 
     /// The best of the served versions of Kubernetes' own groups.
@@ -107,29 +116,49 @@ impl Capabilities {
             pod_group: Some(ApiResource::from_gvk_with_plural(&kind, flavour.plural)),
             group_condition: flavour.condition,
             link: flavour.link,
+            storage: false,
         }
+    }
+
+    /// The same where storage is served, too.
+    pub fn with_storage(self) -> Self {
+        Self { storage: true, ..self }
     }
 
     /// Asks the cluster. An error means that it could not be asked, not that something is missing.
     pub async fn discover(client: &Client) -> Result<Self, kube::Error> {
+        let storage = serves_storage(client).await?;
         let groups = client.list_api_groups().await?.groups;
         for flavour in &FLAVOURS {
             let served = groups.iter().filter(|group| group.name == flavour.group);
             let mut versions = served.flat_map(|group| &group.versions);
             // A group can be served in a version without this kind: v1 has priority classes only.
             if versions.any(|found| found.version == flavour.version) && serves(client, flavour).await? {
-                return Ok(Self::of(flavour));
+                return Ok(Self { storage, ..Self::of(flavour) });
             }
         }
-        Ok(Self::plain())
+        Ok(Self { storage, ..Self::plain() })
     }
 }
 
 async fn serves(client: &Client, flavour: &Flavour) -> Result<bool, kube::Error> {
     let group_version = format!("{}/{}", flavour.group, flavour.version);
-    match client.list_api_group_resources(&group_version).await {
-        Ok(list) => Ok(list.resources.iter().any(|resource| resource.name == flavour.plural)),
-        // Withdrawn between the two questions.
+    all_served(client.list_api_group_resources(&group_version).await, &[flavour.plural])
+}
+
+async fn serves_storage(client: &Client) -> Result<bool, kube::Error> {
+    let volumes = client.list_core_api_resources("v1").await;
+    let classes = client.list_api_group_resources("storage.k8s.io/v1").await;
+    Ok(all_served(volumes, &["persistentvolumes", "persistentvolumeclaims"])?
+        && all_served(classes, &["storageclasses", "csinodes"])?)
+}
+
+fn all_served(list: Result<APIResourceList, kube::Error>, plurals: &[&str]) -> Result<bool, kube::Error> {
+    match list {
+        Ok(list) => {
+            Ok(plurals.iter().all(|plural| list.resources.iter().any(|resource| resource.name == *plural)))
+        }
+        // Not served, or withdrawn between two questions.
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
         Err(error) => Err(error),
     }

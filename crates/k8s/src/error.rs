@@ -14,6 +14,14 @@ pub enum ObjectKind {
     PodGroup,
     /// A namespace.
     Namespace,
+    /// A volume claim.
+    Claim,
+    /// A volume.
+    Volume,
+    /// A class of volumes.
+    StorageClass,
+    /// The drivers of a node.
+    CsiNode,
 }
 
 impl ObjectKind {
@@ -24,6 +32,10 @@ impl ObjectKind {
             Self::Node => "node",
             Self::PodGroup => "pod group",
             Self::Namespace => "namespace",
+            Self::Claim => "persistent volume claim",
+            Self::Volume => "persistent volume",
+            Self::StorageClass => "storage class",
+            Self::CsiNode => "CSI node",
         }
     }
 }

@@ -40,7 +40,7 @@ struct TermView {
 
 #[derive(Debug, Clone, Default, serde::Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct LabelSelectorView {
+pub(crate) struct LabelSelectorView {
     match_labels: Lenient<BTreeMap<String, Lenient<String>>>,
     match_expressions: Lenient<Vec<Lenient<RequirementView>>>,
 }
@@ -215,7 +215,8 @@ impl Own<'_> {
     }
 }
 
-fn read_selector(
+/// A label selector; nothing if there is none.
+pub(crate) fn read_selector(
     view: &Lenient<LabelSelectorView>,
     field: &str,
 ) -> Result<Option<LabelSelector>, ModelError> {

@@ -25,6 +25,7 @@ mod pod_spec;
 pub mod request;
 mod resources;
 mod selector;
+pub mod storage;
 pub mod view;
 pub mod workload;
 
@@ -36,4 +37,7 @@ pub use marks::{GroupMarks, WhenBroken};
 pub use namespace::NamespaceView;
 pub use node::{NodeReading, NodeView};
 pub use pod::{PodReading, PodView};
+pub use storage::{
+    ClaimReading, ClaimView, ClassReading, ClassView, CsiNodeView, LimitsReading, VolumeReading, VolumeView,
+};
 pub use workload::{WorkloadReading, WorkloadView};

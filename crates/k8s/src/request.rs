@@ -2,6 +2,7 @@
 //! was read through a view would lose what the view left out.
 
 use crate::condition::Condition;
+use crate::storage::{BOUND_BY_CONTROLLER, SELECTED_NODE};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Binding, Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time as ApiTime};
@@ -82,6 +83,26 @@ pub fn annotations_patch(uid: &str, annotations: &[(Text, Option<Text>)]) -> Val
     let annotations: serde_json::Map<String, Value> =
         annotations.iter().map(|(key, value)| (key.to_string(), json!(value.as_deref()))).collect();
     json!({"metadata": {"uid": uid, "annotations": annotations}})
+}
+
+/// Merge patch that asks for a volume where this node reaches it, or asks no longer.
+pub fn selected_node_patch(uid: &str, node: Option<&str>) -> Value {
+    annotations_patch(uid, &[(SELECTED_NODE.into(), node.map(Text::from))])
+}
+
+/// Merge patch that keeps a volume for a claim, only if the volume is still at this version: nobody else may have taken
+/// it meanwhile.
+pub fn kept_volume_patch(version: &str, claim: &ObjectKey, uid: &str) -> Value {
+    json!({
+        "metadata": {"resourceVersion": version, "annotations": {BOUND_BY_CONTROLLER: "yes"}},
+        "spec": {"claimRef": {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "namespace": &*claim.namespace,
+            "name": &*claim.name,
+            "uid": uid,
+        }},
+    })
 }
 
 /// What an event is about.
@@ -220,6 +241,12 @@ mod tests {
         let pod = pod_condition_patch("u", Some("9"), &condition());
         assert_eq!(pod["metadata"], json!({"uid": "u", "resourceVersion": "9"}));
         assert_eq!(pod_condition_patch("u", None, &condition())["metadata"], json!({"uid": "u"}));
+        let selected = selected_node_patch("u", None);
+        let name = "volume.kubernetes.io/selected-node";
+        assert_eq!(selected, json!({"metadata": {"uid": "u", "annotations": {name: null}}}));
+        let kept = kept_volume_patch("9", &ObjectKey::new("a", "c"), "u");
+        assert_eq!(kept["metadata"]["resourceVersion"], json!("9"));
+        assert_eq!(kept["spec"]["claimRef"]["uid"], json!("u"));
         let marks = annotations_patch("u", &[("a/b".into(), Some("c".into())), ("a/d".into(), None)]);
         assert_eq!(marks, json!({"metadata": {"uid": "u", "annotations": {"a/b": "c", "a/d": null}}}));
     }

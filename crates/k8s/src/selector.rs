@@ -36,7 +36,7 @@ pub(crate) struct PreferenceView {
 
 #[derive(Debug, Clone, Default, serde::Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct SelectorView {
+pub(crate) struct SelectorView {
     node_selector_terms: Lenient<Vec<Lenient<TermView>>>,
 }
 
@@ -79,8 +79,7 @@ objects!(
     TolerationView
 );
 
-const TERMS_PATH: &str =
-    "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
+const REQUIRED_PATH: &str = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution";
 
 const PREFERRED_PATH: &str = "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution";
 
@@ -120,15 +119,17 @@ fn required_terms(affinity: &Lenient<AffinityView>) -> Result<Option<Vec<NodeSel
     let Some(node) = affinity.node_affinity.at("spec.affinity.nodeAffinity")? else {
         return Ok(None);
     };
-    let path = TERMS_PATH.trim_end_matches(".nodeSelectorTerms");
-    let Some(required) = node.required_during_scheduling_ignored_during_execution.at(path)? else {
+    let Some(required) = node.required_during_scheduling_ignored_during_execution.at(REQUIRED_PATH)? else {
         return Ok(None);
     };
-    let Some(terms) = required.node_selector_terms.at(TERMS_PATH)? else {
-        return Ok(Some(Vec::new()));
-    };
-    let terms = read_each(terms, read_term).map_err(|error| error.within(TERMS_PATH))?;
-    Ok(Some(terms))
+    read_terms(required, REQUIRED_PATH).map(Some)
+}
+
+/// The terms of a node selector at this path; none means that no node will do.
+pub(crate) fn read_terms(selector: &SelectorView, path: &str) -> Result<Vec<NodeSelectorTerm>, ModelError> {
+    let path = format!("{path}.nodeSelectorTerms");
+    let terms = selector.node_selector_terms.at(&path)?.map_or(&[][..], Vec::as_slice);
+    read_each(terms, read_term).map_err(|error| error.within(&path))
 }
 
 fn read_term(view: &TermView) -> Result<NodeSelectorTerm, ModelError> {

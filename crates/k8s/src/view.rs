@@ -85,6 +85,17 @@ impl<K: Kind> View<K> {
         owners.into_iter().any(|owner| owner.controller == Some(true) && owner.kind != "Node")
     }
 
+    /// Identity of the controller that it belongs to.
+    pub(crate) fn controller_uid(&self) -> Option<Text> {
+        let mut owners = self.metadata.owner_references.iter().flatten();
+        owners.find(|owner| owner.controller == Some(true)).map(|owner| owner.uid.as_str().into())
+    }
+
+    /// An annotation, if it is one of those that are read.
+    pub(crate) fn annotation(&self, name: &str) -> Option<&str> {
+        self.metadata.annotations.as_ref()?.get(name).map(String::as_str)
+    }
+
     /// Problems of the metadata, to which the caller adds its own.
     pub(crate) fn problems(&self) -> Problems {
         let mut problems = Problems::default();
@@ -130,23 +141,16 @@ impl<'de, K: Kind> Deserialize<'de> for View<K> {
                 Raw::default()
             }
         };
-        let metadata = match raw.metadata {
-            Lenient::Read(metadata) => metadata.into_meta(&mut errors),
-            Lenient::Absent => ObjectMeta::default(),
-            Lenient::Wrong(message) => {
-                errors.push(ModelError::new("metadata", message.as_ref()));
-                ObjectMeta::default()
-            }
-        };
+        let metadata = Metadata::read(raw.metadata, &mut errors);
         Ok(Self { metadata, metadata_errors: errors, spec: raw.spec, status: raw.status })
     }
 }
 
 /// What is read of `metadata`. Managed fields and other people's annotations are most of its bytes, and are left
 /// out.
-#[derive(Default, serde::Deserialize)]
+#[derive(Debug, Clone, Default, serde::Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Metadata {
+pub(crate) struct Metadata {
     name: Lenient<String>,
     namespace: Lenient<String>,
     uid: Lenient<String>,
@@ -159,8 +163,8 @@ struct Metadata {
     owner_references: Lenient<Vec<Lenient<OwnerView>>>,
 }
 
-/// Annotations of ours; all others are skipped while reading.
-#[derive(Default)]
+/// Annotations of ours, and those of storage; all others are skipped while reading.
+#[derive(Debug, Clone, Default)]
 struct OwnAnnotations(BTreeMap<String, Lenient<String>>);
 
 impl Shaped for OwnAnnotations {
@@ -178,7 +182,9 @@ impl<'de> Deserialize<'de> for OwnAnnotations {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<OwnAnnotations, A::Error> {
                 let mut own = BTreeMap::new();
                 while let Some(key) = map.next_key::<Cow<'de, str>>()? {
-                    if key.starts_with(crate::marks::PREFIX) {
+                    let is_read = key.starts_with(crate::marks::PREFIX)
+                        || crate::storage::ANNOTATIONS.contains(&key.as_ref());
+                    if is_read {
                         own.insert(key.into_owned(), map.next_value()?);
                     } else {
                         map.next_value::<IgnoredAny>()?;
@@ -192,10 +198,11 @@ impl<'de> Deserialize<'de> for OwnAnnotations {
 }
 
 /// One of `metadata.ownerReferences`.
-#[derive(Default, serde::Deserialize)]
+#[derive(Debug, Clone, Default, serde::Deserialize)]
 #[serde(default)]
 struct OwnerView {
     kind: Lenient<String>,
+    uid: Lenient<String>,
     controller: Lenient<bool>,
 }
 
@@ -208,6 +215,18 @@ impl Shaped for Metadata {
 }
 
 impl Metadata {
+    /// What could be read; the rest is added to the errors.
+    pub(crate) fn read(metadata: Lenient<Self>, errors: &mut Vec<ModelError>) -> ObjectMeta {
+        match metadata {
+            Lenient::Read(metadata) => metadata.into_meta(errors),
+            Lenient::Absent => ObjectMeta::default(),
+            Lenient::Wrong(message) => {
+                errors.push(ModelError::new("metadata", message.as_ref()));
+                ObjectMeta::default()
+            }
+        }
+    }
+
     fn into_meta(self, errors: &mut Vec<ModelError>) -> ObjectMeta {
         let mut meta = ObjectMeta {
             name: take(self.name, "metadata.name", errors),
@@ -238,7 +257,7 @@ impl Metadata {
             });
             meta.annotations = Some(read.collect());
         }
-        // Of owners only the controller matters, and of it only that there is one. What is not an owner as it
+        // Of owners only the controller matters, and of it only who it is. What is not an owner as it
         // should be is none.
         let owners = match self.owner_references {
             Lenient::Read(owners) => owners,
@@ -251,10 +270,8 @@ impl Metadata {
                 .filter_map(|owner| match owner {
                     Lenient::Read(owner) if is_controller(&owner) => Some(OwnerReference {
                         controller: Some(true),
-                        kind: match owner.kind {
-                            Lenient::Read(kind) => kind,
-                            _ => String::new(),
-                        },
+                        kind: text_of(owner.kind),
+                        uid: text_of(owner.uid),
                         ..OwnerReference::default()
                     }),
                     _ => None,
@@ -262,6 +279,13 @@ impl Metadata {
                 .collect(),
         );
         meta
+    }
+}
+
+fn text_of(field: Lenient<String>) -> String {
+    match field {
+        Lenient::Read(text) => text,
+        _ => String::new(),
     }
 }
 
