@@ -44,4 +44,4 @@ pub use engine::{Config, Engine};
 pub use event::{Event, HeldSeat, Hold, HoldReason};
 pub use refusal::{ClaimProblem, Refusal};
 pub use score::Profile;
-pub use volumes::ClaimPlan;
+pub use volumes::{ClaimPlan, VolumeState};

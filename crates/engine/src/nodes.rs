@@ -167,6 +167,11 @@ impl NodeTable {
         self.shared.get(&id).is_some_and(|volumes| volumes.contains_key(volume))
     }
 
+    /// The row of a node by name.
+    pub(crate) fn find(&self, name: &Text) -> Option<NodeId> {
+        self.ids.get(name).copied()
+    }
+
     /// The row of a node by name; made if need be, because pods may be seen before their node.
     pub(crate) fn id(&mut self, name: &Text) -> NodeId {
         if let Some(&id) = self.ids.get(name) {

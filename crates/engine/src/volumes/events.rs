@@ -2,7 +2,7 @@
 //! could be helped are asked again.
 
 use super::plan::Seated;
-use super::{ClaimPlan, Volumes, claim_keys};
+use super::{ClaimPlan, VolumeState, Volumes, claim_keys};
 use crate::engine::Engine;
 use crate::index::remove_from;
 use crate::nodes::NodeId;
@@ -21,6 +21,15 @@ enum Wake {
 }
 
 impl Engine {
+    /// Whether the volumes of a pod are there for it on a node. Of a pod or node that is not known nothing is.
+    pub fn volumes_for(&self, pod: &ObjectKey, node: &Text) -> VolumeState {
+        let node = self.nodes.find(node).and_then(|id| self.nodes.node(id));
+        match (self.pods.pod(pod), node) {
+            (Some(row), Some(node)) => self.volumes.state(pod, &row.claims, node),
+            _ => VolumeState::Missing,
+        }
+    }
+
     /// Takes in a claim, or that it is gone.
     pub(crate) fn set_claim(&mut self, key: &ObjectKey, claim: Option<VolumeClaim>, now: Time) {
         let before = self.volumes.claims.get(key).cloned();

@@ -27,6 +27,17 @@ pub enum ClaimPlan {
     Provision(Text),
 }
 
+/// Whether the volumes of a pod are there for it on a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VolumeState {
+    /// All its claims are bound to volumes that the node reaches.
+    Ready,
+    /// A claim is not bound, or its volume was not seen.
+    Missing,
+    /// A volume cannot be reached from the node.
+    OutOfReach,
+}
+
 /// A CSI driver of which some node can attach only so many volumes.
 #[derive(Debug, Clone)]
 struct LimitedDriver {

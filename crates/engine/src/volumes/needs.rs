@@ -1,6 +1,6 @@
 //! What a pod's claims come down to: where it may be, what it takes there, and which volumes it still has to be given.
 
-use super::{ClaimPlan, Volumes, claim_keys};
+use super::{ClaimPlan, VolumeState, Volumes, claim_keys};
 use crate::pods::PodTable;
 use crate::refusal::ClaimProblem;
 use crate::shape::ResourceId;
@@ -242,6 +242,22 @@ impl Volumes {
             }
         }
         users.len() > 1
+    }
+
+    /// Whether all volumes of a pod are there and within reach of a node.
+    pub(crate) fn state(&self, pod: &ObjectKey, uses: &[VolumeUse], node: &Node) -> VolumeState {
+        let mut state = VolumeState::Ready;
+        for key in claim_keys(pod, uses) {
+            let name = self.claims.get(&key).and_then(VolumeClaim::bound_volume);
+            match name.and_then(|name| self.volumes.get(name)) {
+                None => state = VolumeState::Missing,
+                Some(volume) if !places_of(volume).all(|place| place.accepts(node)) => {
+                    return VolumeState::OutOfReach;
+                }
+                Some(_) => {}
+            }
+        }
+        state
     }
 
     /// Why a pod cannot be tried, and which claim it is about.

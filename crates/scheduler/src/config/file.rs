@@ -108,6 +108,7 @@ struct TimeoutsFile {
     request: Span,
     outcome_settles: Span,
     shutdown_grace: Span,
+    volume_bind: Span,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -215,6 +216,7 @@ impl From<&Settings> for File {
                 request: Span(config.request_timeout),
                 outcome_settles: Span(config.outcome_settles_after),
                 shutdown_grace: Span(config.shutdown_grace),
+                volume_bind: Span(config.volume_bind_timeout),
             },
             gangs: GangsFile {
                 grace: Span(config.gang_grace),
@@ -274,6 +276,7 @@ impl File {
                 events_per_second: self.limits.events_per_second,
                 pod_conditions_per_second: self.limits.pod_conditions_per_second,
                 shutdown_grace: self.timeouts.shutdown_grace.0,
+                volume_bind_timeout: self.timeouts.volume_bind.0,
                 gang_grace: self.gangs.grace.0,
                 when_broken: match self.gangs.when_broken {
                     WhenBrokenFile::Keep => WhenBroken::Keep,

@@ -33,6 +33,8 @@ pub struct Config {
     /// After this time a binding without an answer counts as not written if the pod is seen unbound. It must be
     /// longer than the API server works on a request (60 s unless told otherwise).
     pub outcome_settles_after: Duration,
+    /// How long volume claims of a placed unit may take to be bound. Then its seats are freed and it is tried again.
+    pub volume_bind_timeout: Duration,
     /// Events written per second.
     pub events_per_second: u32,
     /// Conditions of pods written per second.
@@ -56,6 +58,7 @@ impl Default for Config {
             bind_concurrency: 100,
             request_timeout: Duration::from_secs(10),
             outcome_settles_after: Duration::from_secs(90),
+            volume_bind_timeout: Duration::from_secs(600),
             events_per_second: 100,
             pod_conditions_per_second: 100,
             shutdown_grace: Duration::from_secs(10),
@@ -111,6 +114,7 @@ impl Config {
             ("timeouts.request", self.request_timeout),
             ("timeouts.outcomeSettles", self.outcome_settles_after),
             ("timeouts.shutdownGrace", self.shutdown_grace),
+            ("timeouts.volumeBind", self.volume_bind_timeout),
             ("gangs.grace", self.gang_grace),
         ] {
             check_duration(field, value)?;

@@ -115,6 +115,7 @@ impl Core {
             WriteKey::Pod(pod) => ended(&mut self.pod_writes, pod, outcome, &mut self.write_window, now),
             WriteKey::Event(event) => ended(&mut self.events, event, outcome, &mut self.write_window, now),
             WriteKey::Eviction(pod) => self.eviction_answered(pod, outcome, now),
+            WriteKey::Storage(storage) => self.storage_answered(storage, outcome, now),
             WriteKey::Marks(group) => {
                 let is_done = outcome == WriteOutcome::Done;
                 let given_up = ended(&mut self.mark_writes, group, outcome, &mut self.write_window, now);

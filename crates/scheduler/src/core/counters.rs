@@ -73,6 +73,8 @@ pub struct Counters {
     pub bindings: u64,
     /// Bindings that were certainly not written.
     pub bind_failures: u64,
+    /// Units whose volumes were not bound as planned.
+    pub volume_failures: u64,
     /// Bindings of which nobody knew for a while whether they were written.
     pub bind_unknowns: u64,
     /// Pods that somebody else bound while we were about to.

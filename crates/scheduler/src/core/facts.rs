@@ -39,6 +39,11 @@ impl Core {
                     self.namespace_gone(&key.name, now);
                 }
             }
+            ObjectKind::Claim | ObjectKind::Volume | ObjectKind::StorageClass | ObjectKind::CsiNode => {
+                for key in vanished(self.storage.names(kind).iter(), &listed) {
+                    self.storage_vanished(kind, &key, now);
+                }
+            }
             ObjectKind::PodGroup => {
                 for key in vanished(self.groups.keys(), &listed) {
                     self.group_gone(&key, now);
@@ -151,6 +156,7 @@ impl Core {
             self.joins(group, known.ours, false);
         }
         self.evictions.cancel(key);
+        self.volume_waits.look_at_pod(key);
         self.binds.forget(key);
         self.pod_writes.cancel(key);
         self.withdraw_complaint(&known.uid);
@@ -186,6 +192,7 @@ impl Core {
             return;
         }
         self.tell(Event::NodeGone(name.clone()), now);
+        self.volume_waits.look_at_node(name);
         for (pod, uid) in self.binds.fail_unsent(name) {
             self.bind_failed(&pod, &uid, name, &"the node is gone".into(), now);
         }
@@ -263,7 +270,7 @@ impl Core {
     }
 
     /// An object without a name cannot be kept; it can only be talked about.
-    fn can_be_named(&mut self, key: &ObjectKey, errors: &[ObjectError]) -> bool {
+    pub(super) fn can_be_named(&mut self, key: &ObjectKey, errors: &[ObjectError]) -> bool {
         if !key.name.is_empty() {
             return true;
         }
@@ -273,7 +280,7 @@ impl Core {
         false
     }
 
-    fn listed(&mut self, kind: ObjectKind, key: &ObjectKey) {
+    pub(super) fn listed(&mut self, kind: ObjectKind, key: &ObjectKey) {
         if let Some(seen) = self.listing.get_mut(&kind) {
             seen.insert(key.clone());
         }
@@ -281,7 +288,7 @@ impl Core {
 }
 
 /// The key of an object that is in no namespace.
-fn cluster_key(name: &Text) -> ObjectKey {
+pub(super) fn cluster_key(name: &Text) -> ObjectKey {
     ObjectKey::new("", name.clone())
 }
 

@@ -390,6 +390,7 @@ impl Core {
     fn is_under_way(&self, group: &ObjectKey) -> bool {
         self.confirms.contains(group)
             || self.launches.contains(group)
+            || self.volume_waits.contains(&UnitKey::Group(group.clone()))
             || self.under_way_of(group).next().is_some()
     }
 

@@ -4,7 +4,10 @@ use super::gangs::GangState;
 use std::time::Duration;
 use tutti_engine::{Seat, UnitKey};
 use tutti_k8s::request::EventNote;
-use tutti_k8s::{Condition, GroupReading, NodeReading, ObjectError, ObjectKind, PodReading};
+use tutti_k8s::{
+    ClaimReading, ClassReading, Condition, GroupReading, LimitsReading, NodeReading, ObjectError, ObjectKind,
+    PodReading, VolumeReading,
+};
 use tutti_model::{Labels, ObjectKey, Text, Time};
 
 /// Something that happened.
@@ -35,6 +38,22 @@ pub enum Input {
     },
     /// A namespace is gone.
     NamespaceGone(Text),
+    /// A volume claim was seen.
+    ClaimSet(Box<ClaimReading>),
+    /// A volume claim is gone.
+    ClaimGone(ObjectKey),
+    /// A volume was seen.
+    VolumeSet(Box<VolumeReading>),
+    /// A volume is gone.
+    VolumeGone(Text),
+    /// A class of volumes was seen.
+    ClassSet(Box<ClassReading>),
+    /// A class of volumes is gone.
+    ClassGone(Text),
+    /// It was seen what a node can attach.
+    LimitsSet(Box<LimitsReading>),
+    /// It is not known any more what a node can attach.
+    LimitsGone(Text),
     /// A request was answered, or will not be. Every request has exactly one answer.
     Answer(Answer),
     /// We are the leader, by a lease that lasts until a time. A core that was made on [`Core::standby`] sends
@@ -173,8 +192,19 @@ pub enum WriteKey {
     Pod(ObjectKey),
     /// Of [`Effect::MarkDisrupted`] and [`Effect::DeletePod`].
     Eviction(ObjectKey),
+    /// Of [`Effect::SelectNode`] and [`Effect::KeepVolume`].
+    Storage(StorageKey),
     /// Of [`Effect::EmitEvent`].
     Event(EventKey),
+}
+
+/// A claim or a volume that is written to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StorageKey {
+    /// A volume claim.
+    Claim(ObjectKey),
+    /// A volume.
+    Volume(Text),
 }
 
 /// Events of equal key become one while they wait to be written.
@@ -225,6 +255,26 @@ pub enum Effect {
     DeletePod {
         /// The pod.
         pod: ObjectKey,
+        /// Its identity.
+        uid: Text,
+    },
+    /// Ask for a volume that is made where this node reaches it; without a node, ask no longer.
+    SelectNode {
+        /// The claim.
+        claim: ObjectKey,
+        /// Its identity.
+        uid: Text,
+        /// The node.
+        node: Option<Text>,
+    },
+    /// Keep a volume for a claim, if the volume is still at this version.
+    KeepVolume {
+        /// The volume.
+        volume: Text,
+        /// The version that was decided on.
+        version: Text,
+        /// The claim.
+        claim: ObjectKey,
         /// Its identity.
         uid: Text,
     },
@@ -303,6 +353,13 @@ pub enum Fact {
         nodes: usize,
         /// Members that got no seat.
         left_out: usize,
+    },
+    /// A unit has a place and waits for volumes before it is bound.
+    WaitsForVolumes {
+        /// Which unit.
+        unit: UnitKey,
+        /// How many claims are not bound yet.
+        claims: usize,
     },
     /// A unit cannot start.
     Waiting {

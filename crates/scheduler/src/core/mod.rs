@@ -9,6 +9,7 @@
 //! * `confirm`: a last look at a group before its gang starts, and `launch`: at everybody in it;
 //! * `binds`: bindings until everybody knows how they ended;
 //! * `gangs`: what becomes of gangs below their minimum, and `evictions`: members of those that are taken back;
+//! * `storage`: what watches tell about storage, and `volumes`: claims that get a volume before their pods are bound;
 //! * `answers`: what requests answer;
 //! * `report`: conditions and events;
 //! * `counters` and `dump`: how things stand, in numbers and in full;
@@ -29,8 +30,10 @@ mod leadership;
 pub mod message;
 mod pump;
 mod report;
+mod storage;
 #[cfg(test)]
 mod tests;
+mod volumes;
 mod window;
 
 use crate::config::Config;
@@ -45,10 +48,12 @@ use launch::Launches;
 use leadership::Leadership;
 use message::{Effect, EventKey, Fact, Input, Marks, WriteKey};
 use std::collections::{BTreeMap, BTreeSet};
+use storage::{KnownStorage, STORAGE_KINDS};
 use tutti_engine::{Decision, Engine, Event, UnitKey};
 use tutti_k8s::request::EventNote;
 use tutti_k8s::{Capabilities, Condition, ObjectKind};
 use tutti_model::{ObjectKey, Pod, Text, Time};
+use volumes::VolumeWaits;
 use window::Window;
 
 /// Decisions in one step; the rest is taken in the next, so that answers are not kept waiting.
@@ -126,6 +131,8 @@ pub struct Core {
     listing: BTreeMap<ObjectKind, BTreeSet<ObjectKey>>,
     leadership: Leadership,
     gangs: Gangs,
+    storage: KnownStorage,
+    volume_waits: VolumeWaits,
     confirms: Confirms,
     launches: Launches,
     binds: Binds,
@@ -174,6 +181,8 @@ impl Core {
             listing: BTreeMap::new(),
             leadership,
             gangs: Gangs::default(),
+            storage: KnownStorage::default(),
+            volume_waits: VolumeWaits::default(),
             confirms: Confirms::default(),
             launches: Launches::default(),
             binds: Binds::new(limits),
@@ -208,10 +217,12 @@ impl Core {
             return std::mem::take(&mut self.effects);
         }
         self.binds.tick(now);
+        self.review_volumes(now);
         let mut wake_at = self.decide(now);
         if self.synced && !self.stopping {
             self.review_gangs(now);
             wake_at = earlier(wake_at, self.gangs.wake_at());
+            wake_at = earlier(wake_at, self.volume_waits.wake_at());
         }
         self.wake_at = earlier(wake_at, self.pump(now));
         std::mem::take(&mut self.effects)
@@ -255,6 +266,14 @@ impl Core {
                 self.waiting.remove(&key);
                 self.group_gone(&key, now);
             }
+            Input::ClaimSet(reading) => self.claim_set(*reading, now),
+            Input::ClaimGone(key) => self.claim_gone(&key, now),
+            Input::VolumeSet(reading) => self.volume_set(*reading, now),
+            Input::VolumeGone(name) => self.volume_gone(&name, now),
+            Input::ClassSet(reading) => self.class_set(*reading, now),
+            Input::ClassGone(name) => self.class_gone(&name, now),
+            Input::LimitsSet(reading) => self.limits_set(*reading, now),
+            Input::LimitsGone(node) => self.limits_gone(&node, now),
             Input::Answer(answer) => self.answered(answer, now),
             Input::Elected { gap, until } => self.elected(gap, until, now),
             Input::Renewed { until } => self.renewed(until),
@@ -271,7 +290,7 @@ impl Core {
         }
         for _ in 0..DECISIONS_PER_STEP_MAX {
             match self.engine.decide(now) {
-                Decision::Place(placement) => self.placed(placement),
+                Decision::Place(placement) => self.placed(placement, now),
                 Decision::Wait(waiting) => self.refused(&waiting, now),
                 Decision::Idle { wake_at } => return wake_at,
             }
@@ -291,6 +310,8 @@ impl Core {
         self.unlisted = kinds(&self.capabilities);
         self.synced = false;
         self.gangs = Gangs::default();
+        self.storage = KnownStorage::default();
+        self.volume_waits.clear();
         self.confirms.clear();
         self.launches.clear();
         self.binds.clear();
@@ -322,6 +343,7 @@ impl Core {
                     belief.give_up();
                 }
             }
+            WriteKey::Storage(storage) => self.storage_write_given_up(storage, &why, now),
             // Members that are still there are tried again by whoever wants them gone.
             WriteKey::Eviction(_) | WriteKey::Event(_) => {}
         }
@@ -335,6 +357,9 @@ fn kinds(capabilities: &Capabilities) -> BTreeSet<ObjectKind> {
     let mut kinds = BTreeSet::from([ObjectKind::Pod, ObjectKind::Node, ObjectKind::Namespace]);
     if capabilities.pod_group.is_some() {
         kinds.insert(ObjectKind::PodGroup);
+    }
+    if capabilities.storage {
+        kinds.extend(STORAGE_KINDS);
     }
     kinds
 }

@@ -22,6 +22,7 @@ impl Core {
         while let Some(effect) = self.confirms.next(now) {
             self.effects.push(effect);
         }
+        self.pump_volumes(now);
         self.pump_groups(now);
         let window = self.write_window.limit(now);
         while let Some((pod, eviction)) = self.evictions.next(window, now) {
@@ -111,6 +112,7 @@ impl Core {
         let (window, low, event) =
             (self.write_window.limit(now), self.low_window(now), self.event_window(now));
         let waiting = [
+            self.volume_waits.due(window),
             self.evictions.due().filter(|_| self.evictions.under_way() < window),
             self.mark_writes.due().filter(|_| self.mark_writes.under_way() < window),
             self.group_writes.due().filter(|_| self.group_writes.under_way() < window),
@@ -124,6 +126,7 @@ impl Core {
                 .map(|due| due.max(self.event_pace.ready_at(now))),
         ];
         let waits = [
+            self.volume_waits.due(usize::MAX),
             self.evictions.due(),
             self.mark_writes.due(),
             self.group_writes.due(),

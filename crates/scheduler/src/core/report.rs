@@ -27,9 +27,9 @@ const COMPLAINT_INTERVAL_SECONDS: i64 = 10;
 
 impl Core {
     /// A unit has a place.
-    pub(super) fn placed(&mut self, placement: Placement) {
+    pub(super) fn placed(&mut self, placement: Placement, now: Time) {
         self.count_attempt(&placement.unit, |attempts| &mut attempts.scheduled);
-        self.confirm_or_launch(placement);
+        self.prepare_volumes(placement, now);
     }
 
     /// A unit starts: all its bindings go out, and the group is told.
@@ -286,8 +286,13 @@ impl Core {
 
     /// A node was not understood.
     pub(super) fn bad_node(&mut self, key: &ObjectKey, uid: Text, errors: Vec<ObjectError>, now: Time) {
-        let message = self.report_errors(errors);
         let regarding = Regarding { api_version: "v1".into(), kind: "Node".into(), key: key.clone(), uid };
+        self.bad_object(regarding, errors, now);
+    }
+
+    /// An object was not understood, and learns it by an event.
+    pub(super) fn bad_object(&mut self, regarding: Regarding, errors: Vec<ObjectError>, now: Time) {
+        let message = self.report_errors(errors);
         self.emit(regarding, Severity::Warning, NOT_UNDERSTOOD, message, now, now);
     }
 

@@ -43,6 +43,9 @@ pub(super) fn fact(fact: &Fact) {
         Fact::Placed { unit, pods, nodes, left_out } => {
             tracing::info!(%unit, pods, nodes, left_out, "placed");
         }
+        Fact::WaitsForVolumes { unit, claims } => {
+            tracing::info!(%unit, claims, "has a place; waits for its volume claims to be bound");
+        }
         Fact::Waiting { unit, message, gathering: true } => {
             tracing::debug!(%unit, reason = %message, "incomplete");
         }

@@ -68,6 +68,11 @@ impl Writer<'_> {
             ("tutti_bindings", "Bindings that were written", counters.bindings),
             ("tutti_bind_failures", "Bindings that were certainly not written", counters.bind_failures),
             (
+                "tutti_volume_failures",
+                "Units whose volumes were not bound as planned",
+                counters.volume_failures,
+            ),
+            (
                 "tutti_bind_unknowns",
                 "Bindings of which nobody knew for a while whether they were written",
                 counters.bind_unknowns,

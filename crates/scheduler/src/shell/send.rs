@@ -3,7 +3,7 @@
 use super::groups::Groups;
 use crate::config::Config;
 use crate::core::message::{
-    Answer, BindOutcome, Effect, EventKey, GroupLookup, Lookup, WriteKey, WriteOutcome,
+    Answer, BindOutcome, Effect, EventKey, GroupLookup, Lookup, StorageKey, WriteKey, WriteOutcome,
 };
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tutti_engine::Seat;
 use tutti_k8s::request::{self, EventNote};
-use tutti_k8s::{Capabilities, PodView};
+use tutti_k8s::{Capabilities, ClaimView, PodView, VolumeView};
 use tutti_lease::Standing;
 use tutti_model::{ObjectKey, Text};
 
@@ -118,6 +118,21 @@ impl Sender {
                     write_answer(WriteKey::Marks(group), result)
                 })
             }
+            Effect::SelectNode { claim, uid, node } => Box::pin(async move {
+                let body = Patch::Merge(request::selected_node_patch(&uid, node.as_deref()));
+                let api = Api::<ClaimView>::namespaced(client, &claim.namespace);
+                let params = PatchParams::default();
+                let sent = async { api.patch(&claim.name, &params, &body).await.map(drop) };
+                let result = within(timeout, sent).await;
+                write_answer(WriteKey::Storage(StorageKey::Claim(claim)), result)
+            }),
+            Effect::KeepVolume { volume, version, claim, uid } => Box::pin(async move {
+                let body = Patch::Merge(request::kept_volume_patch(&version, &claim, &uid));
+                let (api, params) = (Api::<VolumeView>::all(client), PatchParams::default());
+                let sent = async { api.patch(&volume, &params, &body).await.map(drop) };
+                let result = within(timeout, sent).await;
+                write_answer(WriteKey::Storage(StorageKey::Volume(volume)), result)
+            }),
             Effect::EmitEvent(note) => {
                 let reporter = self.reporter.clone();
                 let key = EventKey { uid: note.regarding.uid.clone(), reason: note.reason.clone() };

@@ -11,8 +11,10 @@ use std::fmt;
 use std::pin::pin;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tutti_k8s::view::{Kind, View};
-use tutti_k8s::{Capabilities, NamespaceView, NodeView, ObjectKind, PodGroupView, PodView, WorkloadView};
+use tutti_k8s::{
+    Capabilities, ClaimView, ClassView, CsiNodeView, NamespaceView, NodeView, ObjectKind, PodGroupView,
+    PodView, VolumeView, WorkloadView,
+};
 
 /// Objects in one page of a list: few enough for little memory, enough for few round trips.
 pub(super) const PAGE_SIZE: u32 = 2000;
@@ -46,6 +48,9 @@ pub(super) fn start(
         |namespace: NamespaceView| Input::NamespaceGone(namespace.key().name),
     );
     tasks.spawn(namespaces.run(Api::<NamespaceView>::all(client.clone()), input.clone()));
+    if capabilities.storage {
+        start_storage(client, input, tasks);
+    }
     let Some(resource) = &capabilities.pod_group else {
         return;
     };
@@ -69,6 +74,34 @@ pub(super) fn start(
         let api = Api::<WorkloadView>::all_with(client.clone(), resource);
         tasks.spawn(workloads.run(api, input.clone()));
     }
+}
+
+/// The same for the kinds that are about storage.
+fn start_storage(client: &Client, input: &mpsc::Sender<Seen>, tasks: &mut JoinSet<()>) {
+    let claims = Watch::of(
+        ObjectKind::Claim,
+        |claim: ClaimView| Input::ClaimSet(Box::new(claim.read())),
+        |claim: ClaimView| Input::ClaimGone(claim.key()),
+    );
+    tasks.spawn(claims.run(Api::<ClaimView>::all(client.clone()), input.clone()));
+    let volumes = Watch::of(
+        ObjectKind::Volume,
+        |volume: VolumeView| Input::VolumeSet(Box::new(volume.read())),
+        |volume: VolumeView| Input::VolumeGone(volume.key().name),
+    );
+    tasks.spawn(volumes.run(Api::<VolumeView>::all(client.clone()), input.clone()));
+    let classes = Watch::of(
+        ObjectKind::StorageClass,
+        |class: ClassView| Input::ClassSet(Box::new(class.read())),
+        |class: ClassView| Input::ClassGone(class.name()),
+    );
+    tasks.spawn(classes.run(Api::<ClassView>::all(client.clone()), input.clone()));
+    let limits = Watch::of(
+        ObjectKind::CsiNode,
+        |node: CsiNodeView| Input::LimitsSet(Box::new(node.read())),
+        |node: CsiNodeView| Input::LimitsGone(node.key().name),
+    );
+    tasks.spawn(limits.run(Api::<CsiNodeView>::all(client.clone()), input.clone()));
 }
 
 /// How objects of one kind are told of.
@@ -101,12 +134,11 @@ impl Watch<(), (), (), ()> {
 impl<S, G, L, D> Watch<S, G, L, D> {
     /// Watches until nobody listens any more. A watch that breaks is started again, at first soon and then more
     /// and more slowly; what was missed is found by the list that follows.
-    async fn run<K>(self, api: Api<View<K>>, input: mpsc::Sender<Seen>)
+    async fn run<V>(self, api: Api<V>, input: mpsc::Sender<Seen>)
     where
-        K: Kind,
-        View<K>: Resource + Clone + DeserializeOwned + fmt::Debug + Send + 'static,
-        S: Fn(View<K>) -> Seen,
-        G: Fn(View<K>) -> Seen,
+        V: Resource + Clone + DeserializeOwned + fmt::Debug + Send + 'static,
+        S: Fn(V) -> Seen,
+        G: Fn(V) -> Seen,
         L: Fn() -> Seen,
         D: Fn() -> Seen,
     {

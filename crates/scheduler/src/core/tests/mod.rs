@@ -6,3 +6,4 @@ mod replay;
 mod reporting;
 mod sim;
 mod story;
+mod volumes;

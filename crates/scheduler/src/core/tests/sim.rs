@@ -79,6 +79,7 @@ pub(super) struct Sim {
     pub(super) pod_patches: Vec<(ObjectKey, Condition)>,
     pub(super) events: Vec<EventNote>,
     pub(super) facts: Vec<Fact>,
+    pub(super) storage: super::volumes::SimStorage,
 }
 
 pub(super) fn key(name: &str) -> ObjectKey {
@@ -145,6 +146,7 @@ impl Sim {
             pod_patches: Vec::new(),
             events: Vec::new(),
             facts: Vec::new(),
+            storage: super::volumes::SimStorage::default(),
         }
     }
 
@@ -302,6 +304,11 @@ impl Sim {
             }
             // No namespace of the simulated cluster has labels, so none needs to be told.
             ObjectKind::Namespace => {}
+            ObjectKind::Claim | ObjectKind::Volume | ObjectKind::StorageClass | ObjectKind::CsiNode => {
+                for input in self.storage.inputs(kind) {
+                    self.notify(kind, input);
+                }
+            }
             ObjectKind::PodGroup => {
                 for name in self.groups.keys().map(|key| key.name.clone()).collect::<Vec<_>>() {
                     self.notify_group(&name);
@@ -467,6 +474,10 @@ impl Sim {
                 }
                 written(WriteKey::Eviction(pod), exists)
             }
+            Effect::SelectNode { claim, uid, node } => self.select_node(claim, &uid, node),
+            Effect::KeepVolume { volume, version, claim, uid } => {
+                self.keep_volume(volume, &version, claim, uid)
+            }
             Effect::Relist | Effect::Report(_) => panic!("{request:?} is no request"),
         }
     }
@@ -506,7 +517,7 @@ fn time_of(text: &str) -> Time {
     Time(text.parse::<jiff::Timestamp>().unwrap().as_millisecond())
 }
 
-fn written(key: WriteKey, exists: bool) -> Answer {
+pub(super) fn written(key: WriteKey, exists: bool) -> Answer {
     let outcome = match exists {
         true => WriteOutcome::Done,
         false => WriteOutcome::Rejected("not found".into()),

@@ -5,7 +5,7 @@ use super::{Happening, Sim};
 use std::time::Duration;
 use tutti_model::Text;
 use tutti_scheduler::core::message::{
-    Answer, BindOutcome, Effect, EventKey, GroupLookup, Lookup, WriteKey, WriteOutcome,
+    Answer, BindOutcome, Effect, EventKey, GroupLookup, Lookup, StorageKey, WriteKey, WriteOutcome,
 };
 
 /// How long a process waits for an answer.
@@ -154,6 +154,9 @@ impl Sim {
                 let key = EventKey { uid: note.regarding.uid, reason: note.reason };
                 written(WriteKey::Event(key), true)
             }
+            Effect::SelectNode { .. } | Effect::KeepVolume { .. } => {
+                return Err(format!("there is no storage here for {effect:?}"));
+            }
             Effect::Relist | Effect::Report(_) => return Err(format!("{effect:?} is no request")),
         })
     }
@@ -194,6 +197,8 @@ fn no_answer(effect: &Effect, why: &str) -> Answer {
         Effect::PatchGroupMarks { group, .. } => WriteKey::Marks(group),
         Effect::PatchPodCondition { pod, .. } => WriteKey::Pod(pod),
         Effect::MarkDisrupted { pod, .. } | Effect::DeletePod { pod, .. } => WriteKey::Eviction(pod),
+        Effect::SelectNode { claim, .. } => WriteKey::Storage(StorageKey::Claim(claim)),
+        Effect::KeepVolume { volume, .. } => WriteKey::Storage(StorageKey::Volume(volume)),
         Effect::EmitEvent(note) => WriteKey::Event(EventKey { uid: note.regarding.uid, reason: note.reason }),
         Effect::Relist | Effect::Report(_) => unreachable!("these are no requests"),
     };

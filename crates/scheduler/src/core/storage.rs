@@ -1,0 +1,167 @@
+//! What watches tell about storage. What was not understood counts as not being there: pods that need it wait, and it
+//! is said on the object itself.
+
+use super::Core;
+use super::facts::cluster_key;
+use std::collections::{BTreeMap, BTreeSet};
+use tutti_engine::Event;
+use tutti_k8s::request::Regarding;
+use tutti_k8s::{ClaimReading, ClassReading, LimitsReading, ObjectError, ObjectKind, VolumeReading};
+use tutti_model::{AttachLimits, ObjectKey, Text, Time, Volume, VolumeClaim};
+
+/// Storage as far as the core itself looks at it.
+#[derive(Debug, Default)]
+pub(crate) struct KnownStorage {
+    pub(super) claims: BTreeMap<ObjectKey, VolumeClaim>,
+    /// With the version that was seen.
+    pub(super) volumes: BTreeMap<Text, (Volume, Text)>,
+    classes: BTreeSet<Text>,
+    csi_nodes: BTreeSet<Text>,
+    /// Objects that were not understood, and of which that was said.
+    bad: BTreeSet<(ObjectKind, ObjectKey)>,
+}
+
+/// Kinds that are about storage.
+pub(super) const STORAGE_KINDS: [ObjectKind; 4] =
+    [ObjectKind::Claim, ObjectKind::Volume, ObjectKind::StorageClass, ObjectKind::CsiNode];
+
+impl KnownStorage {
+    /// Names of all objects of a kind.
+    pub(super) fn names(&self, kind: ObjectKind) -> Vec<ObjectKey> {
+        match kind {
+            ObjectKind::Claim => self.claims.keys().cloned().collect(),
+            ObjectKind::Volume => self.volumes.keys().map(cluster_key).collect(),
+            ObjectKind::StorageClass => self.classes.iter().map(cluster_key).collect(),
+            ObjectKind::CsiNode => self.csi_nodes.iter().map(cluster_key).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl Core {
+    pub(super) fn claim_set(&mut self, reading: ClaimReading, now: Time) {
+        let ClaimReading { claim, errors, .. } = reading;
+        let key = claim.key.clone();
+        if !self.storage_seen(ObjectKind::Claim, &key, &claim.uid, errors, now) {
+            self.claim_gone(&key, now);
+            return;
+        }
+        self.storage.claims.insert(key.clone(), claim.clone());
+        self.tell(Event::ClaimSet(Box::new(claim)), now);
+        self.volume_waits.look_at_claim(&key);
+    }
+
+    pub(super) fn claim_gone(&mut self, key: &ObjectKey, now: Time) {
+        if self.storage.claims.remove(key).is_some() {
+            self.tell(Event::ClaimGone(key.clone()), now);
+            self.volume_waits.look_at_claim(key);
+        }
+    }
+
+    pub(super) fn volume_set(&mut self, reading: VolumeReading, now: Time) {
+        let VolumeReading { volume, uid, version, errors } = reading;
+        let name = volume.name.clone();
+        if !self.storage_seen(ObjectKind::Volume, &cluster_key(&name), &uid, errors, now) {
+            self.volume_gone(&name, now);
+            return;
+        }
+        let before = self.storage.volumes.insert(name, (volume.clone(), version));
+        self.look_at_claims_of(before.as_ref().map(|(before, _)| before).into_iter().chain([&volume]));
+        self.tell(Event::VolumeSet(Box::new(volume)), now);
+    }
+
+    pub(super) fn volume_gone(&mut self, name: &Text, now: Time) {
+        if let Some((before, _)) = self.storage.volumes.remove(name) {
+            self.look_at_claims_of([&before]);
+            self.tell(Event::VolumeGone(name.clone()), now);
+        }
+    }
+
+    /// Who waits for claims that have to do with these volumes is looked at.
+    fn look_at_claims_of<'a>(&mut self, volumes: impl IntoIterator<Item = &'a Volume>) {
+        for volume in volumes {
+            if let Some(kept) = &volume.claim {
+                self.volume_waits.look_at_claim(&kept.key);
+            }
+            self.volume_waits.look_at_volume(&volume.name);
+        }
+    }
+
+    pub(super) fn class_set(&mut self, reading: ClassReading, now: Time) {
+        let ClassReading { class, uid, errors } = reading;
+        let name = class.name.clone();
+        if !self.storage_seen(ObjectKind::StorageClass, &cluster_key(&name), &uid, errors, now) {
+            self.class_gone(&name, now);
+            return;
+        }
+        self.storage.classes.insert(name);
+        self.tell(Event::ClassSet(Box::new(class)), now);
+    }
+
+    pub(super) fn class_gone(&mut self, name: &Text, now: Time) {
+        if self.storage.classes.remove(name) {
+            self.tell(Event::ClassGone(name.clone()), now);
+        }
+    }
+
+    /// Limits that were not understood count as none at all being attachable, which is how they were read.
+    pub(super) fn limits_set(&mut self, reading: LimitsReading, now: Time) {
+        let LimitsReading { limits, uid, errors } = reading;
+        let key = cluster_key(&limits.node);
+        let named = !key.name.is_empty();
+        self.storage_seen(ObjectKind::CsiNode, &key, &uid, errors, now);
+        if named {
+            self.storage.csi_nodes.insert(limits.node.clone());
+            self.tell(Event::AttachLimitsSet(Box::new(limits)), now);
+        }
+    }
+
+    pub(super) fn limits_gone(&mut self, node: &Text, now: Time) {
+        if self.storage.csi_nodes.remove(node) {
+            let limits = AttachLimits { node: node.clone(), ..AttachLimits::default() };
+            self.tell(Event::AttachLimitsSet(Box::new(limits)), now);
+        }
+    }
+
+    /// Takes away what a list of a kind does not have any more.
+    pub(super) fn storage_vanished(&mut self, kind: ObjectKind, key: &ObjectKey, now: Time) {
+        match kind {
+            ObjectKind::Claim => self.claim_gone(key, now),
+            ObjectKind::Volume => self.volume_gone(&key.name, now),
+            ObjectKind::StorageClass => self.class_gone(&key.name, now),
+            ObjectKind::CsiNode => self.limits_gone(&key.name, now),
+            _ => {}
+        }
+    }
+
+    /// Notes that an object was seen. False if it was not understood.
+    fn storage_seen(
+        &mut self,
+        kind: ObjectKind,
+        key: &ObjectKey,
+        uid: &Text,
+        errors: Vec<ObjectError>,
+        now: Time,
+    ) -> bool {
+        if !self.can_be_named(key, &errors) {
+            return false;
+        }
+        self.listed(kind, key);
+        if errors.is_empty() {
+            self.storage.bad.remove(&(kind, key.clone()));
+            return true;
+        }
+        if self.storage.bad.insert((kind, key.clone())) {
+            let (api_version, kind) = match kind {
+                ObjectKind::Claim => ("v1", "PersistentVolumeClaim"),
+                ObjectKind::Volume => ("v1", "PersistentVolume"),
+                ObjectKind::CsiNode => ("storage.k8s.io/v1", "CSINode"),
+                _ => ("storage.k8s.io/v1", "StorageClass"),
+            };
+            let (key, uid) = (key.clone(), uid.clone());
+            let regarding = Regarding { api_version: api_version.into(), kind: kind.into(), key, uid };
+            self.bad_object(regarding, errors, now);
+        }
+        false
+    }
+}
