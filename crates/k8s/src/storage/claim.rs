@@ -116,8 +116,7 @@ mod tests {
     use serde_json::{Value, json};
     use tutti_model::AccessMode;
 
-    fn read(metadata: Value, spec: Value, phase: &str) -> ClaimReading {
-        let mut metadata = metadata;
+    fn read(mut metadata: Value, spec: &Value, phase: &str) -> ClaimReading {
         metadata["name"] = json!("c");
         metadata["namespace"] = json!("a");
         metadata["uid"] = json!("u");
@@ -132,7 +131,7 @@ mod tests {
         let owner = json!([{"kind": "Pod", "uid": "pod-uid", "controller": true}]);
         let reading = read(
             json!({"annotations": annotations, "ownerReferences": owner}),
-            json!({"accessModes": ["ReadWriteOncePod"], "resources": {"requests": {"storage": "5Gi"}},
+            &json!({"accessModes": ["ReadWriteOncePod"], "resources": {"requests": {"storage": "5Gi"}},
                    "storageClassName": "fast", "volumeName": "v", "volumeMode": "Block",
                    "selector": {"matchLabels": {"disk": "ssd"}}}),
             "Bound",
@@ -150,14 +149,14 @@ mod tests {
     #[test]
     fn a_volume_that_is_only_named_is_not_bound_and_the_older_class_counts() {
         let old = json!({"annotations": {"volume.beta.kubernetes.io/storage-class": "old"}});
-        let reading = read(old, json!({"volumeName": "v", "storageClassName": "new"}), "Lost");
+        let reading = read(old, &json!({"volumeName": "v", "storageClassName": "new"}), "Lost");
         assert_eq!((reading.claim.bound_volume(), reading.claim.lost), (None, true));
         assert_eq!(reading.claim.class.as_ref(), "old");
     }
 
     #[test]
     fn what_is_not_understood_is_named() {
-        let reading = read(json!({}), json!({"accessModes": ["Sometimes"], "volumeMode": 5}), "");
+        let reading = read(json!({}), &json!({"accessModes": ["Sometimes"], "volumeMode": 5}), "");
         let errors: Vec<String> = reading.errors.iter().map(ToString::to_string).collect();
         assert_eq!(
             errors,

@@ -474,10 +474,8 @@ impl Sim {
                 }
                 written(WriteKey::Eviction(pod), exists)
             }
-            Effect::SelectNode { claim, uid, node } => self.select_node(claim, &uid, node),
-            Effect::KeepVolume { volume, version, claim, uid } => {
-                self.keep_volume(volume, &version, claim, uid)
-            }
+            Effect::SelectNode { claim, uid, node } => self.select_node(&claim, &uid, node),
+            Effect::KeepVolume { volume, claim, uid, .. } => self.keep_volume(&volume, claim, uid),
             Effect::Relist | Effect::Report(_) => panic!("{request:?} is no request"),
         }
     }

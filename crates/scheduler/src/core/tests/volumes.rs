@@ -76,25 +76,25 @@ impl Sim {
         self.notify_pod(name);
     }
 
-    pub(super) fn select_node(&mut self, claim: ObjectKey, uid: &Text, node: Option<Text>) -> Answer {
+    pub(super) fn select_node(&mut self, claim: &ObjectKey, uid: &Text, node: Option<Text>) -> Answer {
         let node_text = node.as_deref().unwrap_or("nothing");
         self.storage.writes.push(format!("select {node_text} for {}", claim.name));
         let write = WriteKey::Storage(StorageKey::Claim(claim.clone()));
         if let Some(outcome) = self.storage.refusals.pop_front() {
             return Answer::Write { key: write, outcome };
         }
-        let exists = self.storage.objects.claims.iter().any(|found| found.key == claim && found.uid == *uid);
+        let exists = self.storage.objects.claims.iter().any(|found| found.key == *claim && found.uid == *uid);
         self.change_claim(&claim.name.clone(), |claim| claim.selected_node = node);
         written(write, exists)
     }
 
-    pub(super) fn keep_volume(&mut self, volume: Text, _: &Text, claim: ObjectKey, uid: Text) -> Answer {
+    pub(super) fn keep_volume(&mut self, volume: &Text, claim: ObjectKey, uid: Text) -> Answer {
         self.storage.writes.push(format!("keep {volume} for {}", claim.name));
         let write = WriteKey::Storage(StorageKey::Volume(volume.clone()));
         if let Some(outcome) = self.storage.refusals.pop_front() {
             return Answer::Write { key: write, outcome };
         }
-        self.change_volume(&volume, |volume| volume.claim = Some(ClaimRef { key: claim, uid: Some(uid) }));
+        self.change_volume(volume, |volume| volume.claim = Some(ClaimRef { key: claim, uid: Some(uid) }));
         written(write, true)
     }
 
