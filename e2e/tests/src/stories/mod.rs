@@ -9,6 +9,7 @@ mod kubectl;
 mod minimum;
 mod nodes;
 mod scheduler;
+mod volumes;
 
 use crate::world::World;
 use futures::future::BoxFuture;
@@ -49,6 +50,8 @@ pub(crate) fn all() -> Vec<Story> {
         Nothing gangs::plain_pods_are_placed_and_restarted_schedulers_go_on,
         Nothing minimum::a_minimum_that_is_lowered_lets_a_waiting_gang_start,
         Nothing minimum::a_minimum_that_is_raised_holds_for_members_that_wait,
+        Nothing volumes::local_volumes_are_given_once_each_to_a_gang,
+        Nothing volumes::a_gang_waits_until_all_its_volumes_are_made,
         Nothing kubectl::people_see_with_kubectl_what_happens,
         Nothing nodes::tutti_nodes_creates_nodes_and_adopts_others,
         Nothing deploy::a_scheduler_with_exactly_the_rights_of_deploy_works,
