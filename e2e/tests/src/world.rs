@@ -4,6 +4,7 @@ use crate::control_plane::ControlPlane;
 use crate::kube_scheduler::KubeScheduler;
 use crate::wait::{PATIENCE, eventually};
 use anyhow::{Context as _, bail, ensure};
+use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod};
 use kube::Client;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, PostParams};
@@ -91,6 +92,8 @@ impl<'a> World<'a> {
         self.stop("scheduler").await?;
         let now = DeleteParams::default().grace_period(0);
         let everything = ListParams::default();
+        // First, or their controller would make the pods again.
+        self.replica_sets().delete_collection(&DeleteParams::background(), &everything).await?;
         self.pods().delete_collection(&now, &everything).await?;
         self.groups().delete_collection(&now, &everything).await?;
         let own = ListParams::default().labels(&format!("{STORY_LABEL}={}", self.namespace));
@@ -112,11 +115,12 @@ impl<'a> World<'a> {
     // === what runs ===
 
     pub(crate) fn start_scheduler(&self) -> anyhow::Result<()> {
+        self.start_scheduler_as(tutti_scheduler::Config::default())
+    }
+
+    pub(crate) fn start_scheduler_as(&self, config: tutti_scheduler::Config) -> anyhow::Result<()> {
         let client = self.client.clone();
-        self.spawn("scheduler", |ended| async move {
-            let config = tutti_scheduler::Config::default();
-            Ok(tutti_scheduler::run(client, config, ended).await?)
-        })
+        self.spawn("scheduler", |ended| async move { Ok(tutti_scheduler::run(client, config, ended).await?) })
     }
 
     /// A scheduler that believes that the cluster serves just this.
@@ -267,6 +271,33 @@ impl<'a> World<'a> {
         Ok(())
     }
 
+    /// Pods of one CPU that are made again when they fail or go, labelled `of` their set.
+    pub(crate) async fn replicas(
+        &self,
+        name: &str,
+        scheduler: &str,
+        group: Option<&str>,
+        count: usize,
+    ) -> anyhow::Result<()> {
+        let mut pod = json!({
+            "schedulerName": scheduler,
+            "terminationGracePeriodSeconds": 1,
+            "containers": [{"name": "main", "image": "any", "resources": {"requests": {"cpu": "1"}}}],
+        });
+        if let Some(group) = group {
+            pod["schedulingGroup"] = json!({"podGroupName": group});
+        }
+        let labels = json!({"of": name});
+        let set = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name}, "spec": {
+            "replicas": count,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        }});
+        // Not as a typed object, which may not know the field that names the group.
+        self.kubectl(&["create", "--validate=ignore", "-f", "-"], &set.to_string()).await?;
+        Ok(())
+    }
+
     pub(crate) async fn delete_pod(&self, name: &str) -> anyhow::Result<()> {
         self.pods().delete(name, &DeleteParams::default()).await?;
         Ok(())
@@ -275,6 +306,10 @@ impl<'a> World<'a> {
     // === looking at things ===
 
     pub(crate) fn pods(&self) -> Api<Pod> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    pub(crate) fn replica_sets(&self) -> Api<ReplicaSet> {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 

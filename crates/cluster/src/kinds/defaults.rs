@@ -14,7 +14,12 @@ pub(super) fn set_defaults(resource: &Resource, object: &mut Value) {
 
 /// Defaults of a Node.
 pub(super) fn node(object: &mut Map<String, Value>) {
-    child(object, "spec");
+    if let Some(spec) = child(object, "spec")
+        && let Some(range) = spec.get("podCIDR").filter(|range| range.as_str().is_some_and(|r| !r.is_empty()))
+    {
+        let ranges = json!([range]);
+        set(spec, "podCIDRs", ranges);
+    }
     node_status(object);
 }
 

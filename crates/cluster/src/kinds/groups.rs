@@ -47,8 +47,18 @@ pub(super) fn validate_composite_status(_: &Field<'_, '_>, root: &Field<'_, '_>,
     conditions::validate(&root.get("status").get("conditions"), out);
 }
 
-/// Before 1.37 not even the size of a gang could change.
-pub(super) fn check_policy_unchanged(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mut Vec<Cause>) {
+/// What is wrong with replacing the spec of a PodGroup before 1.37, when not even the size of a gang could change.
+pub(super) fn validate_pod_group_update_before_1_37(
+    old: &Field<'_, '_>,
+    new: &Field<'_, '_>,
+    out: &mut Vec<Cause>,
+) {
+    check_policy_unchanged(old, new, out);
+    check_origin_frozen(old, new, out);
+    check_fields_frozen(&old.get("spec"), &new.get("spec"), out);
+}
+
+fn check_policy_unchanged(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mut Vec<Cause>) {
     let (old, new) = (old.get("spec"), new.get("spec"));
     new.get("schedulingPolicy").check_frozen(&old.get("schedulingPolicy"), out);
 }
@@ -68,11 +78,15 @@ fn check_origin(spec: &Field<'_, '_>, out: &mut Vec<Cause>) {
 /// What is wrong with replacing the spec of a PodGroup. These are the rules of 1.37, where the size of a gang
 /// may change.
 pub(super) fn validate_pod_group_update(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mut Vec<Cause>) {
+    check_origin_frozen(old, new, out);
+    check_frozen(&old.get("spec"), &new.get("spec"), out);
+}
+
+fn check_origin_frozen(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mut Vec<Cause>) {
     let (old, new) = (old.get("spec"), new.get("spec"));
     for field in ["workloadRef", "parentCompositePodGroupName"] {
         new.get(field).check_frozen(&old.get(field), out);
     }
-    check_frozen(&old, &new, out);
 }
 
 /// What is wrong with the status of a PodGroup.
@@ -115,6 +129,18 @@ pub(super) fn check_group(spec: &Field<'_, '_>, count: &'static str, out: &mut V
 
 /// Fields of a group or template that never change, and the policy, of which only the gang's number may.
 pub(super) fn check_frozen(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mut Vec<Cause>) {
+    check_fields_frozen(old, new, out);
+    let (old, new) = (old.get("schedulingPolicy"), new.get("schedulingPolicy"));
+    new.get("basic").check_frozen(&old.get("basic"), out);
+    let (old, new) = (old.get("gang"), new.get("gang"));
+    match (old.is_set(), new.is_set()) {
+        (true, false) => out.push(new.invalid_value("null", "field cannot be cleared once set")),
+        (false, true) => out.push(new.invalid_value("null", "field cannot be set once created")),
+        _ => {}
+    }
+}
+
+fn check_fields_frozen(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mut Vec<Cause>) {
     for field in [
         "schedulingConstraints",
         "resourceClaims",
@@ -124,14 +150,6 @@ pub(super) fn check_frozen(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mut V
         "preemptionPolicy",
     ] {
         new.get(field).check_frozen(&old.get(field), out);
-    }
-    let (old, new) = (old.get("schedulingPolicy"), new.get("schedulingPolicy"));
-    new.get("basic").check_frozen(&old.get("basic"), out);
-    let (old, new) = (old.get("gang"), new.get("gang"));
-    match (old.is_set(), new.is_set()) {
-        (true, false) => out.push(new.invalid_value("null", "field cannot be cleared once set")),
-        (false, true) => out.push(new.invalid_value("null", "field cannot be set once created")),
-        _ => {}
     }
 }
 

@@ -118,7 +118,7 @@ pub fn validate_create(resource: &Resource, object: &Value) -> Vec<Cause> {
         return out;
     }
     let rules = rules::of(resource);
-    (rules.validate)(&root, &mut out);
+    check(rules, resource, &root, &mut out);
     (rules.validate_new)(&root, &mut out);
     out
 }
@@ -137,12 +137,30 @@ pub fn validate_update(resource: &Resource, old: &Value, new: &Value) -> Vec<Cau
         return out;
     }
     let rules = rules::of(resource);
-    (rules.validate)(&new, &mut out);
-    (rules.validate_update)(&old, &new, &mut out);
-    if !resource.release.includes(Release::V1_37) {
-        (rules.validate_update_before_1_37)(&old, &new, &mut out);
+    check(rules, resource, &new, &mut out);
+    match rules.validate_update_before_1_37.filter(|_| is_before_1_37(resource)) {
+        None => (rules.validate_update)(&old, &new, &mut out),
+        Some(validate) => {
+            let mut changes = Vec::new();
+            validate(&old, &new, &mut changes);
+            // What is inside of something that may not change is not looked at.
+            out.retain(|found| !changes.iter().any(|change| found.field.starts_with(&change.field)));
+            out.extend(changes);
+        }
     }
     out
+}
+
+fn check(rules: &rules::KindRules, resource: &Resource, root: &Field<'_, '_>, out: &mut Vec<Cause>) {
+    (rules.validate)(root, out);
+    if !is_before_1_37(resource) {
+        (rules.validate_since_1_37)(root, out);
+    }
+}
+
+/// True if a resource is served as releases before 1.37 did.
+pub fn is_before_1_37(resource: &Resource) -> bool {
+    !resource.release.includes(Release::V1_37)
 }
 
 /// Fills in what a new status leaves out and takes over from the old one.

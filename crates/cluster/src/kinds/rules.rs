@@ -25,12 +25,14 @@ pub(super) struct KindRules {
     pub(super) defaults: Change,
     /// What is wrong with an object, new or not.
     pub(super) validate: Check,
+    /// What else is wrong with it since 1.37.
+    pub(super) validate_since_1_37: Check,
     /// What else is wrong with a new object.
     pub(super) validate_new: Check,
     /// What is wrong with replacing an object by another.
     pub(super) validate_update: CheckChange,
-    /// What else is wrong with it for a cluster that is like an older release.
-    pub(super) validate_update_before_1_37: CheckChange,
+    /// The same for a cluster that is like an older release, where that had other rules.
+    pub(super) validate_update_before_1_37: Option<CheckChange>,
     /// What is wrong with a new status.
     pub(super) validate_status: CheckChange,
 }
@@ -48,6 +50,10 @@ impl KindRules {
         Self { validate, ..self }
     }
 
+    const fn valid_since_1_37(self, validate_since_1_37: Check) -> Self {
+        Self { validate_since_1_37, ..self }
+    }
+
     const fn new_valid(self, validate_new: Check) -> Self {
         Self { validate_new, ..self }
     }
@@ -57,7 +63,7 @@ impl KindRules {
     }
 
     const fn update_valid_before_1_37(self, validate_update_before_1_37: CheckChange) -> Self {
-        Self { validate_update_before_1_37, ..self }
+        Self { validate_update_before_1_37: Some(validate_update_before_1_37), ..self }
     }
 
     const fn status_valid(self, validate_status: CheckChange) -> Self {
@@ -72,9 +78,10 @@ const fn rules(group: &'static str, kind: &'static str) -> KindRules {
         prepare_new: |_| {},
         defaults: |_| {},
         validate: |_, _| {},
+        validate_since_1_37: |_, _| {},
         validate_new: |_, _| {},
         validate_update: |_, _, _| {},
-        validate_update_before_1_37: |_, _, _| {},
+        validate_update_before_1_37: None,
         validate_status: |_, _, _| {},
     }
 }
@@ -160,7 +167,7 @@ static RULES: &[KindRules] = &[
         .defaults(defaults::pod_group)
         .valid(groups::validate_pod_group)
         .update_valid(groups::validate_pod_group_update)
-        .update_valid_before_1_37(groups::check_policy_unchanged)
+        .update_valid_before_1_37(groups::validate_pod_group_update_before_1_37)
         .status_valid(groups::validate_pod_group_status),
     rules("scheduling.k8s.io", "CompositePodGroup")
         .defaults(defaults::pod_group)
@@ -170,8 +177,9 @@ static RULES: &[KindRules] = &[
     // Templates in a Workload are deliberately not defaulted: controllers copy them, and the copy is.
     rules("scheduling.k8s.io", "Workload")
         .valid(workload::validate)
+        .valid_since_1_37(workload::validate_priorities)
         .update_valid(workload::validate_update)
-        .update_valid_before_1_37(workload::check_templates_unchanged),
+        .update_valid_before_1_37(workload::validate_update_before_1_37),
     rules("storage.k8s.io", "StorageClass")
         .defaults(storage::class_defaults)
         .valid(storage::validate_class)

@@ -27,11 +27,36 @@ pub(super) fn validate(root: &Field<'_, '_>, out: &mut Vec<Cause>) {
         controller.get("name").check_required_text(path_segment, out);
     }
     check_lists_union(&spec, out);
-    let mut tree = Tree { names: BTreeSet::new(), priority: None, priorities_differ: false };
+    let mut tree = Tree { names: BTreeSet::new() };
     tree.check_children(&spec, 1, out);
-    if tree.priorities_differ {
+}
+
+/// All templates have the same priority, since 1.37.
+pub(super) fn validate_priorities(root: &Field<'_, '_>, out: &mut Vec<Cause>) {
+    let spec = root.get("spec");
+    let mut first = None;
+    if priorities_differ(&spec, 1, &mut first) {
         out.push(spec.invalid_value("null", "detected multiple priority configurations"));
     }
+}
+
+/// `first` is priority and class of the first template. No priority and priority 0 are different here: the first one
+/// is still to be resolved.
+fn priorities_differ<'v>(
+    holder: &Field<'_, 'v>,
+    depth: usize,
+    first: &mut Option<(Option<&'v Value>, Option<&'v Value>)>,
+) -> bool {
+    depth <= TREE_DEPTH_MAX
+        && [LEAVES, COMPOSITES].into_iter().any(|list| {
+            holder.get(list).items().any(|template| {
+                let own = (template.get("priority").value(), template.get("priorityClassName").value());
+                let first_seen = *first.get_or_insert(own);
+                !same(first_seen.0, own.0)
+                    || !same(first_seen.1, own.1)
+                    || priorities_differ(&template, depth + 1, first)
+            })
+        })
 }
 
 /// What is wrong with replacing the spec of a Workload.
@@ -41,9 +66,10 @@ pub(super) fn validate_update(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mu
     check_children_frozen(&old, &new, 1, out);
 }
 
-/// Before 1.37 templates could not change at all.
-pub(super) fn check_templates_unchanged(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mut Vec<Cause>) {
+/// What is wrong with replacing the spec of a Workload before 1.37, when templates could not change at all.
+pub(super) fn validate_update_before_1_37(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mut Vec<Cause>) {
     let (old, new) = (old.get("spec"), new.get("spec"));
+    new.get("controllerRef").check_frozen(&old.get("controllerRef"), out);
     new.get(LEAVES).check_frozen(&old.get(LEAVES), out);
 }
 
@@ -58,9 +84,6 @@ fn check_lists_union(spec: &Field<'_, '_>, out: &mut Vec<Cause>) {
 struct Tree<'v> {
     /// Names seen so far; they are unique over the whole tree, since groups refer to them by name only.
     names: BTreeSet<&'v str>,
-    /// Priority and class of the first template.
-    priority: Option<(Option<&'v Value>, Option<&'v Value>)>,
-    priorities_differ: bool,
 }
 
 impl<'v> Tree<'v> {
@@ -104,12 +127,6 @@ impl<'v> Tree<'v> {
             out.push(name.duplicate());
         }
         check_group(template, count, out);
-        let own = (template.get("priority").value(), template.get("priorityClassName").value());
-        let first = *self.priority.get_or_insert(own);
-        // No priority and priority 0 are different here: the first one is still to be resolved.
-        if !same(first.0, own.0) || !same(first.1, own.1) {
-            self.priorities_differ = true;
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a client wants to get back, from its `Accept` header.
 
 use super::query::Query;
+use super::yaml::YAML;
 use crate::error::ApiError;
 use crate::table::IncludeObject;
 use http::HeaderMap;
@@ -44,6 +45,10 @@ impl<'a> Media<'a> {
         self.parameters.iter().find(|(k, _)| *k == name).map(|(_, v)| *v)
     }
 
+    fn is_yaml(&self) -> bool {
+        self.kind == YAML
+    }
+
     fn is_json(&self) -> bool {
         matches!(self.kind, "" | "*/*" | "application/*" | "application/json")
     }
@@ -63,7 +68,7 @@ pub(super) fn form(headers: &HeaderMap, query: &Query) -> Result<Form, ApiError>
     let mut any = false;
     for media in accepted(headers) {
         any = true;
-        if !media.is_json() {
+        if !media.is_json() && !media.is_yaml() {
             continue;
         }
         let of_meta = media.get("g") == Some("meta.k8s.io") && media.get("v") == Some("v1");
@@ -77,6 +82,16 @@ pub(super) fn form(headers: &HeaderMap, query: &Query) -> Result<Form, ApiError>
         }
     }
     if any { Err(not_acceptable()) } else { Ok(Form::Plain) }
+}
+
+/// True if the first form that is accepted and that we have is YAML.
+pub(super) fn prefers_yaml(headers: &HeaderMap) -> bool {
+    accepted(headers).find(|media| media.is_json() || media.is_yaml()).is_some_and(|media| media.is_yaml())
+}
+
+/// The form of the events of a watch, which come as JSON only.
+pub(super) fn stream_form(headers: &HeaderMap, query: &Query) -> Result<Form, ApiError> {
+    if prefers_yaml(headers) { Err(not_acceptable()) } else { form(headers, query) }
 }
 
 /// The first form of discovery that is accepted and that we have.
@@ -110,8 +125,8 @@ fn not_acceptable() -> ApiError {
     ApiError::new(
         406,
         "NotAcceptable",
-        "only the following media types are served: application/json, and of it the forms Table, \
-         PartialObjectMetadata and PartialObjectMetadataList of meta.k8s.io/v1",
+        "only the following media types are served: application/json, application/yaml (but not for watches), and the \
+         forms Table, PartialObjectMetadata and PartialObjectMetadataList of meta.k8s.io/v1",
     )
     .without_object()
 }
@@ -142,6 +157,21 @@ mod tests {
             assert_eq!(form(&headers(accept), &Query::default()).ok(), expected, "{accept}");
         }
         assert_eq!(form(&HeaderMap::new(), &Query::default()), Ok(Form::Plain));
+    }
+
+    #[test]
+    fn yaml_is_for_those_who_would_rather_have_it_and_not_for_watches() {
+        for (accept, yaml) in [
+            ("application/yaml", true),
+            ("application/yaml, */*", true),
+            ("application/vnd.kubernetes.protobuf,application/yaml,application/json", true),
+            ("application/json,application/yaml", false),
+            ("*/*", false),
+        ] {
+            assert_eq!(prefers_yaml(&headers(accept)), yaml, "{accept}");
+            assert_eq!(form(&headers(accept), &Query::default()), Ok(Form::Plain), "{accept}");
+            assert_eq!(stream_form(&headers(accept), &Query::default()).is_err(), yaml, "{accept}");
+        }
     }
 
     #[test]

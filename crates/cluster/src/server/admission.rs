@@ -3,6 +3,7 @@
 
 use super::{ApiServer, metadata};
 use crate::error::ApiError;
+use crate::kinds;
 use crate::registry::{Resource, ResourceId};
 use crate::store::{Key, Range};
 use serde_json::{Map, Value, json};
@@ -83,6 +84,39 @@ impl ApiServer {
         }
         set_priority(spec, priority, takes_policy);
         Ok(())
+    }
+
+    /// What is refused of a new object, valid by itself, because of other objects: the template that a group is made
+    /// from must exist. From 1.37 on it need not.
+    pub(super) fn check_admitted(&self, resource: &Resource, group: &Value) -> Result<(), ApiError> {
+        if (resource.group, resource.kind) != (SCHEDULING, "PodGroup") || !kinds::is_before_1_37(resource) {
+            return Ok(());
+        }
+        let text = |field: &str| {
+            let reference = group.pointer("/spec/workloadRef")?;
+            reference.get(field).and_then(Value::as_str).filter(|name| !name.is_empty())
+        };
+        let (Some(workload), Some(template)) = (text("workloadName"), text("templateName")) else {
+            return Ok(());
+        };
+        let key = Key::new(metadata::text(group, "namespace"), workload);
+        let found = ResourceId::of_kind(SCHEDULING, "Workload").and_then(|id| self.store.get(id, &key));
+        let why = match found {
+            None => format!("PodGroup rejected: Workload {workload:?} not found"),
+            Some(found) if metadata::is_terminating(&found.value()) => {
+                format!("PodGroup rejected: Workload {workload:?} is being deleted")
+            }
+            Some(found) => {
+                let found = found.value();
+                let templates = found.pointer("/spec/podGroupTemplates").and_then(Value::as_array);
+                let named = |entry: &Value| entry.get("name").and_then(Value::as_str) == Some(template);
+                if templates.is_some_and(|all| all.iter().any(named)) {
+                    return Ok(());
+                }
+                format!("PodGroup rejected: PodGroupTemplate {template:?} not found in Workload {workload:?}")
+            }
+        };
+        Err(ApiError::forbidden(resource, metadata::text(group, "name"), &why))
     }
 
     /// Keeps what an update does not say and the pod was once given.

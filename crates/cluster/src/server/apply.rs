@@ -122,7 +122,7 @@ impl ApiServer {
             metadata::set(&mut object, field, json!(value));
         }
         warnings.clear();
-        warnings.extend(body::admit(target, &mut object, options.validation)?);
+        warnings.extend(body::admit(target, &mut object, &[], options.validation)?);
         let value = kinds::to_hub(resource, target.version, object)?;
         Ok(Candidate { value, ownership: Ownership::Decided(done.managed) })
     }
@@ -157,7 +157,7 @@ impl ApiServer {
         let mut object = done.object.unwrap_or_else(|| applied.clone());
         metadata::set(&mut object, "name", json!(name));
         warnings.clear();
-        warnings.extend(body::admit(target, &mut object, options.validation)?);
+        warnings.extend(body::admit(target, &mut object, &[], options.validation)?);
         let collection = Target { name: None, ..target.clone() };
         self.create(&collection, object, options, Some(&done.managed))
     }

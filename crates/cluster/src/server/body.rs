@@ -1,8 +1,8 @@
 //! Request bodies: reading, decoding, and the checks that every object passes before anything looks at it.
 
 use super::path::Target;
-use super::protobuf;
 use super::query::FieldValidation;
+use super::{duplicates, protobuf};
 use crate::error::{ApiError, Cause};
 use crate::registry::api_version;
 use crate::schema;
@@ -21,8 +21,8 @@ pub(crate) const DEPTH_MAX: usize = 100;
 /// The media type of an object to apply, which is YAML.
 pub(super) const APPLIED: &str = "application/apply-patch+yaml";
 
-/// Unknown fields that are named in an answer.
-const UNKNOWN_NAMED_MAX: usize = 32;
+/// Unknown and repeated fields that are named in an answer.
+const FINDINGS_NAMED_MAX: usize = 32;
 
 /// Reads a body to its end.
 pub(super) async fn read(body: Body) -> Result<Bytes, ApiError> {
@@ -45,8 +45,19 @@ pub(super) fn media_type(headers: &HeaderMap) -> String {
 
 /// Decodes an object of any kind.
 pub(super) fn decode(media_type: &str, body: &[u8]) -> Result<Value, ApiError> {
+    decode_noting(media_type, body).map(|(value, _)| value)
+}
+
+/// Decodes an object of any kind, and names the fields that come twice. YAML with such fields is not accepted anyway.
+pub(super) fn decode_noting(media_type: &str, body: &[u8]) -> Result<(Value, Vec<String>), ApiError> {
+    let mut repeated = Vec::new();
     let value = match media_type {
-        "" | "*/*" | "application/json" => decode_json(body)?,
+        "" | "*/*" | "application/json" => {
+            let (value, duplicates) = duplicates::read(body).map_err(|error| not_json(&error))?;
+            check_depth(&value)?;
+            repeated = duplicates;
+            value
+        }
         "application/yaml" | "application/x-yaml" | "text/yaml" | APPLIED => decode_yaml(body)?,
         protobuf::MEDIA_TYPE => protobuf::decode(body)?,
         other => {
@@ -59,19 +70,15 @@ pub(super) fn decode(media_type: &str, body: &[u8]) -> Result<Value, ApiError> {
     if !value.is_object() {
         return Err(ApiError::bad_request("the body of the request must be an object"));
     }
-    Ok(value)
+    Ok((value, repeated))
 }
 
 pub(super) fn unsupported(message: &str) -> ApiError {
     ApiError::new(415, "UnsupportedMediaType", message)
 }
 
-pub(super) fn decode_json(body: &[u8]) -> Result<Value, ApiError> {
-    let value = serde_json::from_slice(body).map_err(|error| {
-        ApiError::bad_request(format!("the body of the request is not valid JSON: {error}"))
-    })?;
-    check_depth(&value)?;
-    Ok(value)
+fn not_json(error: &serde_json::Error) -> ApiError {
+    ApiError::bad_request(format!("the body of the request is not valid JSON: {error}"))
 }
 
 fn decode_yaml(body: &[u8]) -> Result<Value, ApiError> {
@@ -96,11 +103,12 @@ fn check_depth(value: &Value) -> Result<(), ApiError> {
     Err(ApiError::bad_request(format!("the object is nested deeper than {DEPTH_MAX} levels")))
 }
 
-/// Checks that an object is what the path says, fills in what it leaves out, and sees to unknown fields.
-/// Returns warnings.
+/// Checks that an object is what the path says, fills in what it leaves out, and sees to unknown fields and to those
+/// that came twice. Returns warnings.
 pub(super) fn admit(
     target: &Target,
     object: &mut Value,
+    repeated: &[String],
     validation: FieldValidation,
 ) -> Result<Vec<String>, ApiError> {
     let resource = target.id.resource();
@@ -120,12 +128,16 @@ pub(super) fn admit(
     }
 
     let unknown = schema::unknown_fields(resource, target.version, object);
-    if unknown.is_empty() {
+    if unknown.is_empty() && repeated.is_empty() {
         return Ok(Vec::new());
     }
-    let named = |field: &String| format!("unknown field {field:?}");
+    let findings = || {
+        let repeated = repeated.iter().map(|field| format!("duplicate field {field:?}"));
+        let unknown = unknown.iter().map(|field| format!("unknown field {field:?}"));
+        repeated.chain(unknown).take(FINDINGS_NAMED_MAX).collect::<Vec<_>>()
+    };
     if validation == FieldValidation::Strict {
-        let list: Vec<String> = unknown.iter().take(UNKNOWN_NAMED_MAX).map(named).collect();
+        let list = findings();
         return Err(unreadable(&format!("strict decoding error: {}", list.join(", "))));
     }
     for path in &unknown {
@@ -134,7 +146,7 @@ pub(super) fn admit(
     if validation == FieldValidation::Ignore {
         return Ok(Vec::new());
     }
-    Ok(unknown.iter().take(UNKNOWN_NAMED_MAX).map(named).collect())
+    Ok(findings())
 }
 
 fn expect_string(map: &mut Map<String, Value>, field: &str, expected: &str) -> Result<(), ApiError> {

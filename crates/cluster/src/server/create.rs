@@ -67,6 +67,7 @@ impl ApiServer {
             if !causes.is_empty() {
                 return Err(invalid(target, &name, causes));
             }
+            self.check_admitted(resource, &object)?;
             let key = Key::new(&target.namespace, &name);
             let content = Content { value: object, managed };
             match self.insert(target, key, content, guard, options) {

@@ -39,6 +39,11 @@ impl Selection {
         })
     }
 
+    /// True if everything is selected.
+    fn is_empty(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
     pub(super) fn matches(&self, object: &Object) -> bool {
         (self.labels.is_empty() || self.labels.matches(&object.value()))
             && (self.fields.is_empty() || self.fields.matches(object.id().resource(), &object.value()))
@@ -77,6 +82,8 @@ pub(super) struct Selected {
     pub(super) revision: u64,
     /// Where to go on, if the limit cut the list off.
     next: Option<Key>,
+    /// How many come after that, if all of them are selected.
+    remaining: Option<usize>,
 }
 
 impl ApiServer {
@@ -150,7 +157,13 @@ impl ApiServer {
             objects.extend(found.into_iter().filter(|object| selection.matches(object)));
             let full = limit.is_some_and(|limit| objects.len() >= limit);
             if !more || full || last.is_none() {
-                return Ok(Selected { objects, revision, next: last.filter(|_| more) });
+                let next = last.filter(|_| more);
+                // Kubernetes counts the present, too, whichever state the list is of.
+                let rest = next.as_ref().filter(|_| selection.is_empty());
+                let remaining = rest.map(|after| {
+                    self.store.count(target.id, Range { namespace, after: Some(after), limit: None })
+                });
+                return Ok(Selected { objects, revision, next, remaining });
             }
             after = last;
         }
@@ -160,14 +173,17 @@ impl ApiServer {
     fn select_one(&self, target: &Target, selection: &Selection, name: &str) -> Selected {
         let (object, revision) = self.store.get_with_revision(target.id, &Key::new(&target.namespace, name));
         let objects = object.into_iter().filter(|object| selection.matches(object)).collect();
-        Selected { objects, revision, next: None }
+        Selected { objects, revision, next: None, remaining: None }
     }
 
     pub(super) fn render_list(&self, target: &Target, form: Form, selected: Selected) -> Response {
-        let Selected { objects, revision, next } = selected;
+        let Selected { objects, revision, next, remaining } = selected;
         let mut metadata = json!({"resourceVersion": revision.to_string()});
         if let Some(after) = next {
             metadata["continue"] = json!(Continue { revision, after }.encode());
+        }
+        if let Some(count) = remaining {
+            metadata["remainingItemCount"] = json!(count);
         }
         let resource = target.id.resource();
         let version = target.version;
@@ -183,7 +199,7 @@ impl ApiServer {
                     "apiVersion": api_version(resource.group, version),
                     "metadata": metadata,
                 });
-                stream_list(&head, objects, move |object, out| object.write_json(version, out))
+                stream_list(&head, objects, move |object, out| object.write_item(version, out))
             }
             Form::Metadata => {
                 let head = json!({

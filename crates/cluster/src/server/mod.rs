@@ -16,6 +16,7 @@ mod commit;
 mod create;
 mod definitions;
 mod delete;
+mod duplicates;
 mod endpoints;
 mod eviction;
 mod expiry;
@@ -36,6 +37,7 @@ mod scale;
 mod service_accounts;
 mod update;
 mod watch;
+mod yaml;
 
 pub use janitor::{Janitor, run_janitor};
 
@@ -171,10 +173,12 @@ pub fn router(server: Arc<ApiServer>) -> Router {
 
 async fn dispatch(State(server): State<Arc<ApiServer>>, request: Request) -> Response {
     let (method, uri) = (request.method().clone(), request.uri().clone());
-    match survived(&method, &uri, route(&server, request)).await {
+    let in_yaml = accept::prefers_yaml(request.headers());
+    let response = match survived(&method, &uri, route(&server, request)).await {
         Ok(response) => response,
         Err(error) => reply::error(&error),
-    }
+    };
+    if in_yaml { yaml::of_json(response).await } else { response }
 }
 
 /// Lets no defect of ours end more than the request that met it: others share its connection.

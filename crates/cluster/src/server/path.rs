@@ -43,9 +43,19 @@ impl Target {
         Self { name: Some(name.to_owned()), sub: None, ..self.clone() }
     }
 
+    /// The older way to bind: which pod is meant, the body says.
+    fn bindings(catalog: &Catalog, namespace: &str) -> Option<Self> {
+        let (id, version) = catalog.find("", "v1", "pods")?;
+        let namespace = Some(namespace).filter(|namespace| !namespace.is_empty())?.to_owned();
+        Some(Self { id, version, namespace, name: None, sub: Some(Sub::Binding) })
+    }
+
     /// Reads the part of a path behind group and version.
     pub(super) fn parse(catalog: &Catalog, group: &str, version: &str, rest: &[String]) -> Option<Self> {
         let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
+        if let (("", "v1"), ["namespaces", namespace, "bindings"]) = ((group, version), rest.as_slice()) {
+            return Self::bindings(catalog, namespace);
+        }
         // `namespaces/NAME/status` is a subresource, `namespaces/NAME/pods` is a collection.
         if let ["namespaces", namespace, plural, tail @ ..] = rest.as_slice()
             && let Some((id, version)) = catalog.find(group, version, plural)
@@ -150,6 +160,8 @@ mod tests {
             ("namespaces/a/pods", some("pods", "a", None, None)),
             ("namespaces/a/pods/x", some("pods", "a", Some("x"), None)),
             ("namespaces/a/pods/x/binding", some("pods", "a", Some("x"), Some(Sub::Binding))),
+            ("namespaces/a/bindings", some("pods", "a", None, Some(Sub::Binding))),
+            ("namespaces//bindings", None),
             ("namespaces/a/pods/x/status", some("pods", "a", Some("x"), Some(Sub::Status))),
             ("namespaces", some("namespaces", "", None, None)),
             ("namespaces/a", some("namespaces", "", Some("a"), None)),

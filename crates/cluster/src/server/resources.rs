@@ -54,7 +54,11 @@ pub(super) async fn answer(
     if target.id.resource().access == Access::Asked {
         return review(&target, &query, &head, body).await;
     }
-    let form = accept::form(&head.headers, &query)?;
+    let form = if head.method == Method::GET && query.flag("watch") == Some(true) {
+        accept::stream_form(&head.headers, &query)?
+    } else {
+        accept::form(&head.headers, &query)?
+    };
     let body = if head.method == Method::GET { axum::body::Bytes::new() } else { body::read(body).await? };
     let options_kind = match head.method {
         Method::POST => "CreateOptions",
@@ -90,7 +94,7 @@ pub(super) fn watch(
         return Err(ApiError::method_not_allowed());
     }
     let query = Query::parse(request.uri().query())?;
-    let form = accept::form(request.headers(), &query)?;
+    let form = accept::stream_form(request.headers(), &query)?;
     watch::watch(server, target, &query, form)
 }
 
@@ -105,8 +109,9 @@ async fn review(
         return Err(ApiError::method_not_allowed());
     }
     let resource = target.id.resource();
-    let mut object = body::decode(&body::media_type(&head.headers), &body::read(body).await?)?;
-    let warnings = body::admit(target, &mut object, query.field_validation("CreateOptions")?)?;
+    let body = body::read(body).await?;
+    let (mut object, repeated) = body::decode_noting(&body::media_type(&head.headers), &body)?;
+    let warnings = body::admit(target, &mut object, &repeated, query.field_validation("CreateOptions")?)?;
     if resource.namespaced {
         check_namespace(target, &object)?;
         metadata::set(&mut object, "namespace", json!(target.namespace));
@@ -176,8 +181,8 @@ impl Call<'_> {
 
     fn post(&self) -> Result<Response, ApiError> {
         let options = self.write_options()?;
-        let mut object = body::decode(&self.media_type, &self.body)?;
-        let warnings = body::admit(&self.target, &mut object, options.validation)?;
+        let (mut object, repeated) = body::decode_noting(&self.media_type, &self.body)?;
+        let warnings = body::admit(&self.target, &mut object, &repeated, options.validation)?;
         let created = self.server.create(&self.target, object, options, None)?;
         Ok(self.reply(201, &created, &warnings))
     }
@@ -185,9 +190,9 @@ impl Call<'_> {
     fn put(&self) -> Result<Response, ApiError> {
         let resource = self.target.id.resource();
         let options = self.write_options()?;
-        let mut object = body::decode(&self.media_type, &self.body)?;
+        let (mut object, repeated) = body::decode_noting(&self.media_type, &self.body)?;
         let base = managers::take_supplied(&mut object);
-        let warnings = body::admit(&self.target, &mut object, options.validation)?;
+        let warnings = body::admit(&self.target, &mut object, &repeated, options.validation)?;
         let key = self.target.key()?;
         if self.target.sub.is_none()
             && rules::allows_create_on_update(resource)
@@ -244,7 +249,7 @@ impl Call<'_> {
             let object = Arc::make_mut(&mut object);
             patch.apply(resource, version, object)?;
             let base = managers::take_supplied(object);
-            warnings = body::admit(&self.target, object, options.validation).map_err(as_patch)?;
+            warnings = body::admit(&self.target, object, &[], options.validation).map_err(as_patch)?;
             let value = kinds::to_hub(resource, version, object.take())?;
             Ok(Candidate { value, ownership: Ownership::Tracked { base } })
         })?;
@@ -339,7 +344,10 @@ impl Call<'_> {
     fn bind(&self) -> Result<Response, ApiError> {
         let binding = body::decode(&self.media_type, &self.body)?;
         expect_kind(&binding, "v1", "Binding")?;
-        self.server.bind(&self.target, &binding, self.write_options()?)?;
+        // By the older path, only the binding names the pod.
+        let name = self.target.name.as_deref().unwrap_or_else(|| metadata::text(&binding, "name"));
+        let target = Target { name: Some(name.to_owned()), ..self.target.clone() };
+        self.server.bind(&target, &binding, self.write_options()?)?;
         Ok(reply::json(201, &plain_success(201)))
     }
 

@@ -3,6 +3,7 @@
 
 use super::metadata;
 use crate::custom;
+use crate::kinds;
 use crate::registry::{Resource, ResourceId};
 use serde_json::Value;
 
@@ -65,6 +66,7 @@ pub(super) fn status_takes_metadata(resource: &Resource) -> bool {
 /// Kinds that a PUT without `resourceVersion` may replace.
 pub(super) fn allows_unconditional_update(resource: &Resource) -> bool {
     match resource.group {
+        "scheduling.k8s.io" if resource.kind == "Workload" => kinds::is_before_1_37(resource),
         "scheduling.k8s.io" => !WORKLOAD_KINDS.contains(&resource.kind),
         "coordination.k8s.io" => resource.kind != "Lease",
         _ => true,

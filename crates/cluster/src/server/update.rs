@@ -76,13 +76,15 @@ impl ApiServer {
         if options.dry_run {
             return Ok(Arc::new(Object::detached(id, key, expected, new)));
         }
-        let released = rules::is_released(id.resource(), &new.value);
-        let change = if released {
-            Change::Remove { expected, last: new }
-        } else {
-            Change::Replace { expected, content: new }
-        };
-        self.commit(Commit { id, key, change, guard: None })
+        if !rules::is_released(id.resource(), &new.value) {
+            let change = Change::Replace { expected, content: new };
+            return self.commit(Commit { id, key, change, guard: None });
+        }
+        // Watchers are told of the state that was stored last; the one that nothing holds any longer never is.
+        let last = Content { value: Value::clone(&stored.value()), managed: stored.managed().clone() };
+        let change = Change::Remove { expected, last };
+        let removed = self.commit(Commit { id, key: key.clone(), change, guard: None })?;
+        Ok(Arc::new(Object::detached(id, key, expected, new).at_revision(removed.revision())))
     }
 }
 

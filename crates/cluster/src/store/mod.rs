@@ -197,6 +197,11 @@ impl Store {
         page(present, range.limit, state.revision)
     }
 
+    /// How many objects there are behind a key.
+    pub fn count(&self, id: ResourceId, range: Range<'_>) -> usize {
+        self.read().table(id).range(range).count()
+    }
+
     /// Objects as they were at a revision, by undoing what happened since.
     pub fn list_at(&self, id: ResourceId, revision: u64, range: Range<'_>) -> Result<Page, TooOld> {
         let state = self.read();

@@ -199,6 +199,18 @@ impl Object {
         }
     }
 
+    /// Appends the JSON of the object as an item of a list, which says what its items are. Lists of custom objects do
+    /// not, and their items are complete.
+    pub fn write_item(&self, version: &str, out: &mut Vec<u8>) {
+        if self.id.resource().custom.is_some() {
+            return self.write_json(version, out);
+        }
+        match self.slot(version) {
+            Some(slot) => slot.get_or_init(|| self.encode(version)).write_item(&self.managed, out),
+            None => self.encode(version).write_item(&self.managed, out),
+        }
+    }
+
     fn encode(&self, version: &str) -> Encoded {
         Encoded::new(&self.in_version(version))
     }

@@ -27,6 +27,8 @@ impl Answer {
             Value::Array(events.collect::<Result<Vec<_>, _>>()?)
         } else if json {
             serde_json::from_slice(bytes)?
+        } else if content_type.starts_with("application/yaml") {
+            serde_saphyr::from_slice(bytes)?
         } else {
             Value::String(String::from_utf8_lossy(bytes).into_owned())
         };
@@ -78,6 +80,14 @@ impl Normaliser<'_> {
         match (key.as_str(), value) {
             // Who wrote what: of interest to server-side apply only.
             ("managedFields", _) if !self.keep.contains("managedFields") => None,
+            // Sorted by time, which is of seconds: those of one second by name, those of two not.
+            ("managedFields", Value::Array(entries)) => {
+                let mut entries: Vec<Value> = entries.iter().map(|entry| self.value(entry)).collect();
+                entries.sort_by_key(|entry| {
+                    ["manager", "operation", "subresource", "apiVersion"].map(|key| entry[key].to_string())
+                });
+                Some((key, Value::Array(entries)))
+            }
             // Sentences for people about fields and columns, not behaviour.
             ("description", _) if object.contains_key("name") && object.contains_key("type") => None,
             // Names of storage formats and addresses of this very server.

@@ -154,20 +154,45 @@ impl Comparison {
     ) -> anyhow::Result<()> {
         let frame = Script::parse(name.to_owned(), FRAME)?;
         let [first, last] = frame.requests.as_slice() else { bail!("the frame of scripts has two requests") };
-        let requests = [first].into_iter().chain(&script.requests).chain([last]);
+        let mut open = Vec::new();
+        let requests = [first].into_iter().chain(&script.requests);
         for request in requests.filter(|request| request.only.is_none_or(|only| only == release)) {
-            let (by_real, by_embedded) = tokio::join!(real.ask(request), embedded.ask(request));
             let id = format!("{name}/{}", request.title);
-            let (by_real, by_embedded) = (by_real.context(id.clone())?, by_embedded.context(id.clone())?);
-            count.requests += 1;
-            let answers = [(&by_real, &real.variables), (&by_embedded, &embedded.variables)];
-            match self.judge(release, &id, request, answers) {
-                Verdict::Alike => count.alike += 1,
-                Verdict::Explained => count.explained += 1,
-                Verdict::Different => count.failed += 1,
+            if let Some(until) = &request.until {
+                let opened = tokio::try_join!(real.open(request, until), embedded.open(request, until));
+                open.push((request, opened.context(id)?));
+                continue;
             }
+            let answers = tokio::try_join!(real.ask(request), embedded.ask(request)).context(id.clone())?;
+            self.count(release, &id, request, &answers, [real, embedded], count);
         }
+        for (request, (by_real, by_embedded)) in open {
+            let id = format!("{name}/{}", request.title);
+            let answers = tokio::try_join!(by_real.told(), by_embedded.told()).context(id.clone())?;
+            self.count(release, &id, request, &answers, [real, embedded], count);
+        }
+        let id = format!("{name}/{}", last.title);
+        let answers = tokio::try_join!(real.ask(last), embedded.ask(last)).context(id.clone())?;
+        self.count(release, &id, last, &answers, [real, embedded], count);
         Ok(())
+    }
+
+    fn count(
+        &mut self,
+        release: Release,
+        id: &str,
+        request: &Request,
+        (by_real, by_embedded): &(Answer, Answer),
+        [real, embedded]: [&Side; 2],
+        count: &mut Count,
+    ) {
+        count.requests += 1;
+        let answers = [(by_real, &real.variables), (by_embedded, &embedded.variables)];
+        match self.judge(release, id, request, answers) {
+            Verdict::Alike => count.alike += 1,
+            Verdict::Explained => count.explained += 1,
+            Verdict::Different => count.failed += 1,
+        }
     }
 
     fn judge(

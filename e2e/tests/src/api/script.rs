@@ -28,6 +28,8 @@ pub(super) struct Request {
     pub(super) code: u16,
     /// Ask until the answer has that code.
     pub(super) eventually: bool,
+    /// A watch that stays open, while later requests are sent, until it has told of an object of this name.
+    pub(super) until: Option<String>,
     pub(super) headers: Vec<(String, String)>,
     /// Variables to take from the answer: name, and path in the body.
     pub(super) save: Vec<(String, String)>,
@@ -101,10 +103,12 @@ impl Request {
         let line = lines.next().context("there is no request line")?;
         let (request, answer) = line.split_once(" => ").context("want `METHOD PATH => CODE`")?;
         let (method, path) = request.split_once(' ').context("want `METHOD PATH => CODE`")?;
-        let (code, eventually) = match answer.split_once(' ') {
-            None => (answer, false),
-            Some((code, "eventually")) => (code, true),
-            Some((_, other)) => bail!("an answer comes at once or `eventually`, not {other:?}"),
+        let (code, when) = answer.split_once(' ').unwrap_or((answer, ""));
+        let (eventually, until) = match (when, when.strip_prefix("until ")) {
+            ("", _) => (false, None),
+            ("eventually", _) => (true, None),
+            (_, Some(name)) => (false, Some(name.to_owned())),
+            (other, None) => bail!("an answer comes at once, `eventually` or `until NAME`, not {other:?}"),
         };
         let (method, media_type) = method_and_type(method)?;
         let mut this = Self {
@@ -113,6 +117,7 @@ impl Request {
             path: if path.starts_with('/') { path.to_owned() } else { format!("{base}/{path}") },
             code: code.parse().with_context(|| format!("code {code:?}"))?,
             eventually,
+            until,
             headers: media_type.map(|t| ("Content-Type".to_owned(), t.to_owned())).into_iter().collect(),
             method,
             save: Vec::new(),

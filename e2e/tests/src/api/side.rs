@@ -4,6 +4,7 @@ use super::answer::Answer;
 use super::script::{Body, Request, Variables, fill};
 use crate::wait::{PATIENCE, pause};
 use anyhow::Context as _;
+use http_body_util::BodyExt as _;
 use kube::Client;
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -43,7 +44,41 @@ impl Side {
         Ok(answer)
     }
 
+    /// Opens a watch. What it tells is read on beside other requests, until it has told of the object that ends it.
+    pub(super) async fn open(&self, request: &Request, until: &str) -> anyhow::Result<Open> {
+        let (path, sent) = self.http(request)?;
+        let opening = tokio::time::timeout(ANSWER_MAX, self.client.send(sent)).await;
+        let opened = opening.with_context(|| format!("{path} is not opened"))??;
+        let until = fill(until, &self.variables);
+        Ok(Open(tokio::spawn(async move {
+            let (head, mut body) = opened.into_parts();
+            let mut bytes = Vec::new();
+            let reading = async {
+                while !told_of(&bytes, &until) {
+                    let Some(frame) = body.frame().await else { break };
+                    bytes.extend_from_slice(frame?.data_ref().map(|data| &data[..]).unwrap_or_default());
+                }
+                anyhow::Ok(())
+            };
+            let read = tokio::time::timeout(ANSWER_MAX, reading).await;
+            read.with_context(|| format!("{path} does not tell of {until}"))??;
+            Answer::read(&head, &bytes, true)
+        })))
+    }
+
     async fn send(&self, request: &Request) -> anyhow::Result<Answer> {
+        let (path, sent) = self.http(request)?;
+        let exchange = async {
+            let (head, body) = self.client.send(sent).await?.into_parts();
+            let bytes = body.collect_bytes().await?;
+            Answer::read(&head, &bytes, path.contains("watch=true"))
+        };
+        let answer = tokio::time::timeout(ANSWER_MAX, exchange).await;
+        answer.with_context(|| format!("{} {path} is not answered", request.method))?
+    }
+
+    /// A request as this server gets it, and its path.
+    fn http(&self, request: &Request) -> anyhow::Result<(String, http::Request<kube::client::Body>)> {
         let path = fill(&request.path, &self.variables).replace(' ', "%20");
         let mut builder = http::Request::builder().method(request.method.clone()).uri(&path);
         for (name, value) in &request.headers {
@@ -59,12 +94,27 @@ impl Side {
             }
         };
         let sent = builder.body(kube::client::Body::from(body))?;
-        let exchange = async {
-            let (head, body) = self.client.send(sent).await?.into_parts();
-            let bytes = body.collect_bytes().await?;
-            Answer::read(&head, &bytes, path.contains("watch=true"))
-        };
-        let answer = tokio::time::timeout(ANSWER_MAX, exchange).await;
-        answer.with_context(|| format!("{} {path} is not answered", request.method))?
+        Ok((path, sent))
     }
+}
+
+/// A watch that is open.
+pub(super) struct Open(tokio::task::JoinHandle<anyhow::Result<Answer>>);
+
+impl Open {
+    /// All that it has told, once it has come to its end.
+    pub(super) async fn told(self) -> anyhow::Result<Answer> {
+        self.0.await?
+    }
+}
+
+/// True if the whole last event is about an object of this name.
+fn told_of(events: &[u8], name: &str) -> bool {
+    let last = events.strip_suffix(b"\n").and_then(|lines| lines.rsplit(|byte| *byte == b'\n').next());
+    let event: Option<Value> = last.and_then(|line| serde_json::from_slice(line).ok());
+    event.is_some_and(|event| {
+        let object = &event["object"];
+        // In a table the object is in its row.
+        [object, &object["rows"][0]["object"]].iter().any(|object| object["metadata"]["name"] == name)
+    })
 }

@@ -4,9 +4,8 @@ use crate::process::Component;
 use crate::wait::eventually;
 use crate::world::World;
 use anyhow::{Context as _, ensure};
-use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -24,9 +23,6 @@ pub(super) async fn kube_scheduler_and_tutti_share_nodes(world: &World<'_>) -> a
     let mut kube_scheduler = kube_scheduler.component(&world.kubeconfig, &[], log);
     kube_scheduler.start()?;
     let told = tell(world, &mut kube_scheduler).await;
-    // Or their controller would make the pods again that the end of the story deletes.
-    let everything = ListParams::default();
-    replica_sets(world).delete_collection(&DeleteParams::default(), &everything).await?;
     told.with_context(|| format!("kube-scheduler said\n{}", kube_scheduler.tail()))
 }
 
@@ -38,55 +34,24 @@ async fn tell(world: &World<'_>, kube_scheduler: &mut Component) -> anyhow::Resu
     }
     world.gang("gang", u32::try_from(PODS)?).await?;
     let (ours, theirs) = tokio::join!(
-        replicas(world, "ours", "tutti", Some("gang"), PODS),
-        replicas(world, "theirs", "default-scheduler", None, PODS),
+        world.replicas("ours", "tutti", Some("gang"), PODS),
+        world.replicas("theirs", "default-scheduler", None, PODS),
     );
     ours.and(theirs)?;
     wait_shared(world, kube_scheduler, &[("ours", PODS), ("theirs", PODS)]).await?;
 
     // Room that pods of one scheduler leave is seen and used by the other.
     world.gang("late", u32::try_from(LEAVING)?).await?;
-    replicas(world, "late", "tutti", Some("late"), LEAVING).await?;
+    world.replicas("late", "tutti", Some("late"), LEAVING).await?;
     world.wait_condition("late", "False", "0 of 4 members fit").await?;
     let fewer = json!({"spec": {"replicas": PODS - LEAVING}});
-    replica_sets(world).patch("theirs", &PatchParams::default(), &Patch::Merge(&fewer)).await?;
+    world.replica_sets().patch("theirs", &PatchParams::default(), &Patch::Merge(&fewer)).await?;
     let all = [("ours", PODS), ("theirs", PODS - LEAVING), ("late", LEAVING)];
     wait_shared(world, kube_scheduler, &all).await?;
-    replica_sets(world).delete("late", &DeleteParams::background()).await?;
+    world.replica_sets().delete("late", &DeleteParams::background()).await?;
     let again = json!({"spec": {"replicas": PODS}});
-    replica_sets(world).patch("theirs", &PatchParams::default(), &Patch::Merge(&again)).await?;
+    world.replica_sets().patch("theirs", &PatchParams::default(), &Patch::Merge(&again)).await?;
     wait_shared(world, kube_scheduler, &[("ours", PODS), ("theirs", PODS)]).await
-}
-
-fn replica_sets(world: &World<'_>) -> Api<ReplicaSet> {
-    Api::namespaced(world.client.clone(), &world.namespace)
-}
-
-/// Pods of one CPU that are made again when they fail.
-async fn replicas(
-    world: &World<'_>,
-    name: &str,
-    scheduler: &str,
-    group: Option<&str>,
-    count: usize,
-) -> anyhow::Result<()> {
-    let mut pod = json!({
-        "schedulerName": scheduler,
-        "terminationGracePeriodSeconds": 1,
-        "containers": [{"name": "main", "image": "any", "resources": {"requests": {"cpu": "1"}}}],
-    });
-    if let Some(group) = group {
-        pod["schedulingGroup"] = json!({"podGroupName": group});
-    }
-    let labels = json!({"of": name});
-    let set = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name}, "spec": {
-        "replicas": count,
-        "selector": {"matchLabels": labels},
-        "template": {"metadata": {"labels": labels}, "spec": pod},
-    }});
-    // Not as a typed object, which may not know the field that names the group.
-    world.kubectl(&["create", "--validate=ignore", "-f", "-"], &set.to_string()).await?;
-    Ok(())
 }
 
 /// Waits until of every set so many pods run, placed by the scheduler that they name; no node may ever run more than it
