@@ -10,3 +10,63 @@ mod minimum;
 mod nodes;
 mod scheduler;
 mod silence;
+mod volumes;
+
+use crate::world::World;
+use futures::future::BoxFuture;
+
+/// A story: what it claims, and the telling of it.
+pub(crate) struct Story {
+    pub(crate) name: &'static str,
+    pub(crate) needs: Needs,
+    pub(crate) tell: for<'a> fn(&'a World<'a>) -> BoxFuture<'a, anyhow::Result<()>>,
+}
+
+/// What a story needs that not every cluster has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Needs {
+    Nothing,
+    /// It kills parts of the control plane, which must be ours for that.
+    OwnControlPlane,
+    /// The real kube-scheduler, as a binary to start.
+    KubeScheduler,
+}
+
+macro_rules! stories {
+    ($($needs:ident $module:ident :: $name:ident),+ $(,)?) => {
+        [$(Story { name: stringify!($name), needs: Needs::$needs, tell: |world| Box::pin($module::$name(world)) }),+]
+    };
+}
+
+/// All stories, in the order in which they are told.
+pub(crate) fn all() -> Vec<Story> {
+    stories![
+        Nothing gangs::a_gang_of_four_runs,
+        Nothing gangs::six_of_eight_start_nothing_until_a_node_joins,
+        Nothing gangs::a_mixed_gang_is_placed_where_only_one_way_fits,
+        Nothing gangs::a_basic_group_starts_with_whoever_fits,
+        Nothing gangs::a_quorum_starts_without_the_rest,
+        Nothing gangs::late_members_join_and_a_late_group_is_waited_for,
+        Nothing gangs::a_deleted_gang_makes_room_and_its_group_waits_for_its_pods,
+        Nothing gangs::plain_pods_are_placed_and_restarted_schedulers_go_on,
+        Nothing minimum::a_minimum_that_is_lowered_lets_a_waiting_gang_start,
+        Nothing minimum::a_minimum_that_is_raised_holds_for_members_that_wait,
+        Nothing volumes::local_volumes_are_given_once_each_to_a_gang,
+        Nothing volumes::a_gang_waits_until_all_its_volumes_are_made,
+        Nothing kubectl::people_see_with_kubectl_what_happens,
+        Nothing nodes::tutti_nodes_creates_nodes_and_adopts_others,
+        Nothing deploy::a_scheduler_with_exactly_the_rights_of_deploy_works,
+        Nothing deploy::pod_groups_of_our_own_work_where_kubernetes_has_none,
+        Nothing scheduler::of_two_schedulers_one_leads_and_the_other_takes_over,
+        Nothing scheduler::without_kube_scheduler_pods_that_name_none_are_placed,
+        Nothing scheduler::a_scheduler_killed_in_the_middle_of_a_gang_leaves_no_part_of_it,
+        OwnControlPlane scheduler::a_leader_that_loses_its_api_server_goes_on_when_it_is_back,
+        Nothing faults::a_lost_node_takes_its_pods_and_others_come,
+        Nothing silence::a_gang_on_a_silent_node_is_reported_and_completed_first,
+        KubeScheduler beside::kube_scheduler_and_tutti_share_nodes,
+        KubeScheduler embedded::the_real_kube_scheduler_schedules_on_the_embedded_cluster,
+        OwnControlPlane faults::an_api_server_that_is_killed_costs_nothing,
+        OwnControlPlane faults::an_etcd_that_is_killed_costs_nothing,
+    ]
+    .into()
+}
