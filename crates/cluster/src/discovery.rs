@@ -9,9 +9,14 @@ const VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", 
 /// Verbs of a resource whose objects cannot be deleted together.
 const VERBS_ONE_BY_ONE: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
 
+/// Verbs of custom kinds, in the order in which Kubernetes tells them.
+const VERBS_CUSTOM: &[&str] =
+    &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+
 fn verbs(resource: &Resource) -> &'static [&'static str] {
     match resource.access {
         Access::Stored if resource.group.is_empty() && resource.kind == "Namespace" => VERBS_ONE_BY_ONE,
+        Access::Stored if resource.custom.is_some() => VERBS_CUSTOM,
         Access::Stored => VERBS,
         Access::Asked => &["create"],
     }

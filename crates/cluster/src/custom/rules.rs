@@ -112,7 +112,7 @@ fn check_versions(versions: &Field<'_, '_>, out: &mut Vec<Cause>) {
         stored += usize::from(version.get("storage").is_true());
         let schema = version.get("schema");
         if !schema.get("openAPIV3Schema").is_set() {
-            out.push(schema.get("openAPIV3Schema").required("schemas are required"));
+            out.push(schema.get("openAPIV3Schema").required(""));
         }
         for column in version.get("additionalPrinterColumns").items() {
             let name = column.get("name");

@@ -64,6 +64,12 @@ pub(super) fn validate_secret(root: &Field<'_, '_>, out: &mut Vec<Cause>) {
         "kubernetes.io/ssh-auth" => &["ssh-privatekey"],
         _ => &[],
     };
+    // Of these two, one will do.
+    let [name, password] = ["username", "password"].map(|key| data.value().and_then(|data| data.get(key)));
+    let required = match root.get("type").text() {
+        "kubernetes.io/basic-auth" if name.is_none() && password.is_none() => &["username", "password"],
+        _ => required,
+    };
     for key in required {
         if data.value().and_then(|data| data.get(key)).is_none() {
             out.push(Cause { field: format!("data[{key}]"), ..data.required("") });
@@ -93,12 +99,13 @@ pub(super) fn validate_config_map_update(old: &Field<'_, '_>, new: &Field<'_, '_
 }
 
 fn check_keys(data: &Field<'_, '_>, out: &mut Vec<Cause>) {
-    for (key, _) in data.entries() {
+    for (key, entry) in data.entries() {
         let spelled = key.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
         if key.is_empty() || key.len() > KEY_BYTES_MAX || !spelled || matches!(key, "." | "..") {
-            out.push(data.invalid_value(
+            out.push(entry.invalid_value(
                 &format!("{key:?}"),
-                "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+                "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or \
+                 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')",
             ));
         }
     }

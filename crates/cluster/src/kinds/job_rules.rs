@@ -42,7 +42,10 @@ pub(super) fn validate_new_job(root: &Field<'_, '_>, out: &mut Vec<Cause>) {
     let own = |field: &Field<'_, '_>| {
         field.value().and_then(|v| v.get(uid_label)).and_then(Value::as_str) == metadata.get("uid").str()
     };
-    if !own(&labels) || !own(&selector.get("matchLabels")) {
+    let selected = selector.get("matchLabels");
+    let only = selected.object().is_some_and(|labels| labels.len() == 1)
+        && selector.get("matchExpressions").len() == 0;
+    if !own(&labels) || !own(&selected) || !only {
         out.push(selector.invalid("`selector` not auto-generated"));
     }
 }

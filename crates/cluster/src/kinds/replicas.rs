@@ -94,6 +94,31 @@ fn rolling_update(spec: &mut Map<String, Value>, field: &str, numbers: &[(&str, 
 
 const COUNT_MAX: i64 = i32::MAX as i64;
 
+/// What is wrong with the status of a Deployment.
+pub(super) fn validate_deployment_status(_: &Field<'_, '_>, root: &Field<'_, '_>, out: &mut Vec<Cause>) {
+    check_status(root, &["updatedReplicas", "readyReplicas", "availableReplicas"], out);
+}
+
+/// What is wrong with the status of a ReplicaSet.
+pub(super) fn validate_replica_set_status(_: &Field<'_, '_>, root: &Field<'_, '_>, out: &mut Vec<Cause>) {
+    check_status(root, &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"], out);
+}
+
+/// Counts are not negative, no part is more than the whole, and who is available is ready.
+fn check_status(root: &Field<'_, '_>, parts: &[&'static str], out: &mut Vec<Cause>) {
+    let status = root.get("status");
+    let whole = status.get("replicas");
+    check_counts(&status, &[&["replicas"], parts, &["observedGeneration"]].concat(), out);
+    let count = |field: &Field<'_, '_>| field.int().unwrap_or(0);
+    for part in parts.iter().map(|part| status.get(part)).filter(|part| count(part) > count(&whole)) {
+        out.push(part.invalid("cannot be greater than status.replicas"));
+    }
+    let available = status.get("availableReplicas");
+    if count(&available) > count(&status.get("readyReplicas")) {
+        out.push(available.invalid("cannot be greater than readyReplicas"));
+    }
+}
+
 /// What is wrong with a Deployment.
 pub(super) fn validate_deployment(root: &Field<'_, '_>, out: &mut Vec<Cause>) {
     let spec = root.get("spec");
@@ -227,20 +252,21 @@ fn check_counts(spec: &Field<'_, '_>, fields: &[&'static str], out: &mut Vec<Cau
 
 fn check_selector(spec: &Field<'_, '_>, kind: &str, out: &mut Vec<Cause>) {
     let selector = spec.get("selector");
-    if !selector.is_set() {
+    if selector.is_set() {
+        check_label_selector(&selector, out);
+        let labels = selector.get("matchLabels");
+        if labels.object().is_none_or(Map::is_empty) && selector.get("matchExpressions").len() == 0 {
+            out.push(selector.invalid(&format!("empty selector is invalid for {kind}")));
+            return;
+        }
+    } else {
         out.push(selector.required(""));
-        return;
-    }
-    check_label_selector(&selector, out);
-    let labels = selector.get("matchLabels");
-    if labels.object().is_none_or(Map::is_empty) && selector.get("matchExpressions").len() == 0 {
-        out.push(selector.invalid(&format!("empty selector is invalid for {kind}")));
-        return;
     }
     let template = spec.get("template");
     let metadata = template.get("metadata");
     let labels = metadata.get("labels");
-    if !label_selector::matches(selector.value(), labels.object()) {
+    // What is not there selects nobody.
+    if !selector.is_set() || !label_selector::matches(selector.value(), labels.object()) {
         out.push(labels.invalid("`selector` does not match template `labels`"));
     }
 }

@@ -133,11 +133,13 @@ static RULES: &[KindRules] = &[
     rules("apps", "Deployment")
         .defaults(replicas::deployment_defaults)
         .valid(replicas::validate_deployment)
-        .update_valid(replicas::validate_selector_update),
+        .update_valid(replicas::validate_selector_update)
+        .status_valid(replicas::validate_deployment_status),
     rules("apps", "ReplicaSet")
         .defaults(replicas::replica_set_defaults)
         .valid(replicas::validate_replica_set)
-        .update_valid(replicas::validate_selector_update),
+        .update_valid(replicas::validate_selector_update)
+        .status_valid(replicas::validate_replica_set_status),
     rules("apps", "StatefulSet")
         .defaults(replicas::stateful_set_defaults)
         .valid(replicas::validate_stateful_set)

@@ -53,9 +53,7 @@ pub(super) fn selectable_field(resource: &Resource, label: &str, object: &Value)
         ("", "Event" | "Secret", "type") => at(&["type"]),
         ("", "Service", "spec.clusterIP") => at(&["spec", "clusterIP"]),
         ("", "Service", "spec.type") => at(&["spec", "type"]),
-        ("", "ReplicationController", "status.replicas") | ("apps", "ReplicaSet", "status.replicas") => {
-            count_at(object, &["status", "replicas"])
-        }
+        ("", "ReplicationController", "status.replicas") => count_at(object, &["status", "replicas"]),
         ("batch", "Job", "status.successful") => count_at(object, &["status", "succeeded"]),
         ("resource.k8s.io", "ResourceSlice", "spec.nodeName") => at(&["spec", "nodeName"]),
         ("resource.k8s.io", "ResourceSlice", "spec.driver") => at(&["spec", "driver"]),

@@ -74,6 +74,12 @@ pub(super) fn validate_update(old: &Field<'_, '_>, new: &Field<'_, '_>, out: &mu
     }
 }
 
+fn check_port(port: &Field<'_, '_>, least: i64, out: &mut Vec<Cause>) {
+    if port.int().is_some_and(|number| !(least..=PORT_MAX).contains(&number)) {
+        out.push(port.invalid(&format!("must be between {least} and {PORT_MAX}, inclusive")));
+    }
+}
+
 fn check_ports(ports: &Field<'_, '_>, out: &mut Vec<Cause>) {
     let several = ports.len() > 1;
     let (mut names, mut numbers) = (BTreeSet::new(), BTreeSet::new());
@@ -90,12 +96,12 @@ fn check_ports(ports: &Field<'_, '_>, out: &mut Vec<Cause>) {
             }
         }
         if number.is_set() {
-            number.check_range(1, PORT_MAX, out);
+            check_port(&number, 1, out);
         } else {
             out.push(number.required(""));
         }
-        target.check_range(1, PORT_MAX, out);
-        port.get("nodePort").check_range(0, PORT_MAX, out);
+        check_port(&target, 1, out);
+        check_port(&port.get("nodePort"), 0, out);
         port.get("protocol").check_enum(&PROTOCOLS, out);
         if !numbers.insert((number.int(), port.get("protocol").text())) {
             out.push(port.duplicate());

@@ -182,6 +182,10 @@ impl ApiServer {
         if let Some(after) = next {
             metadata["continue"] = json!(Continue { revision, after }.encode());
         }
+        // Lists of custom objects say so if there is nothing to go on with.
+        if target.id.resource().custom.is_some() && metadata.get("continue").is_none() {
+            metadata["continue"] = json!("");
+        }
         if let Some(count) = remaining {
             metadata["remainingItemCount"] = json!(count);
         }

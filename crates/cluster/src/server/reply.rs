@@ -101,7 +101,7 @@ pub(super) fn table(
     headers: bool,
 ) -> Value {
     let resource = target.id.resource();
-    let columns = if headers { table::column_definitions(resource, target.version) } else { json!([]) };
+    let columns = if headers { table::column_definitions(resource, target.version) } else { Value::Null };
     let mut table = json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "columnDefinitions": columns});
     table["metadata"] = metadata;
     table["rows"] = Value::Array(table::rows(resource, target.version, objects, include, now));

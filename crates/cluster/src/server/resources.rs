@@ -288,15 +288,22 @@ impl Call<'_> {
     fn delete(&self) -> Result<Response, ApiError> {
         let resource = self.target.id.resource();
         let options = self.delete_options()?;
-        match self.server.delete(&self.target, &options)? {
-            Deleted::Pending(object) => Ok(self.reply(200, &object, &[])),
-            Deleted::Gone(object) if rules::returns_deleted_object(resource) => {
-                Ok(self.reply(200, &object, &[]))
-            }
+        let mut response = match self.server.delete(&self.target, &options)? {
+            Deleted::Pending(object) => self.reply(200, &object, &[]),
+            Deleted::Gone(object) if rules::returns_deleted_object(resource) => self.reply(200, &object, &[]),
             Deleted::Gone(object) => {
                 let uid = object.value().pointer("/metadata/uid").cloned();
-                Ok(reply::success(200, resource, &object.key().name, uid.as_ref()))
+                reply::success(200, resource, &object.key().name, uid.as_ref())
             }
+        };
+        self.warn_of_orphans(&options, &mut response);
+        Ok(response)
+    }
+
+    fn warn_of_orphans(&self, options: &DeleteOptions, response: &mut Response) {
+        let warning = rules::deletion_warning(self.target.id.resource());
+        if let Some(warning) = warning.filter(|_| options.propagation.is_none()) {
+            reply::warn(response.headers_mut(), &[warning.to_owned()]);
         }
     }
 
@@ -320,7 +327,9 @@ impl Call<'_> {
             }
         }
         // What was found, as it was found.
-        Ok(self.server.render_list(&self.target, self.form, selected))
+        let mut response = self.server.render_list(&self.target, self.form, selected);
+        self.warn_of_orphans(&options, &mut response);
+        Ok(response)
     }
 
     fn scale(&self, method: &Method) -> Result<Response, ApiError> {

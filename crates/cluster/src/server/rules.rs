@@ -66,6 +66,7 @@ pub(super) fn status_takes_metadata(resource: &Resource) -> bool {
 /// Kinds that a PUT without `resourceVersion` may replace.
 pub(super) fn allows_unconditional_update(resource: &Resource) -> bool {
     match resource.group {
+        _ if resource.custom.is_some() => false,
         "scheduling.k8s.io" if resource.kind == "Workload" => kinds::is_before_1_37(resource),
         "scheduling.k8s.io" => !WORKLOAD_KINDS.contains(&resource.kind),
         "coordination.k8s.io" => resource.kind != "Lease",
@@ -107,6 +108,14 @@ pub(super) fn orphans_by_default(resource: &Resource) -> bool {
     is(resource, "batch", "Job") || is(resource, "", "ReplicationController")
 }
 
+/// What one should know who deletes an object without saying what becomes of its dependents.
+pub(super) fn deletion_warning(resource: &Resource) -> Option<&'static str> {
+    is(resource, "batch", "Job").then_some(
+        "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or \
+         set propagationPolicy=Orphan to suppress this warning",
+    )
+}
+
 /// True if something other than finalizers and grace keeps a terminating object: a namespace goes when the
 /// janitor finds it empty, the definition of a kind when no object of the kind is left.
 pub(super) fn removed_by_janitor(resource: &Resource) -> bool {
@@ -123,7 +132,7 @@ pub(super) fn is_released(resource: &Resource, object: &Value) -> bool {
 
 /// True if the answer to a completed deletion is the object rather than a `Status`.
 pub(super) fn returns_deleted_object(resource: &Resource) -> bool {
-    is_pod(resource)
+    is_pod(resource) || matches!(resource.group, "storage.k8s.io" | "resource.k8s.io")
 }
 
 /// True if objects are news that are dropped some time after their last change.

@@ -4,9 +4,10 @@ use super::managers::Ownership;
 use super::path::Target;
 use super::update::Candidate;
 use super::{ApiServer, WriteOptions};
-use crate::error::ApiError;
+use crate::error::{ApiError, Cause};
 use crate::kinds::{self, scale};
 use crate::patch::Patch;
+use crate::registry::Resource;
 use serde_json::Value;
 
 impl ApiServer {
@@ -53,10 +54,24 @@ impl ApiServer {
             let mut object = Value::clone(&stored.value());
             let asked = change(&scale::of(resource, &object))?;
             scale::put(resource, &asked, &mut object)
-                .map_err(|cause| ApiError::invalid(resource, &stored.key().name, vec![cause]))?;
+                .map_err(|cause| invalid(resource, &stored.key().name, cause))?;
             let value = kinds::to_hub(resource, resource.hub, object)?;
             Ok(Candidate { value, ownership: Ownership::Tracked { base: None } })
         })?;
         Ok(scale::of(resource, &updated.value()))
     }
+}
+
+/// 422 that is about the scale, not about what it belongs to. The scales of custom objects have no rules of their own.
+fn invalid(resource: &Resource, name: &str, cause: Cause) -> ApiError {
+    let mut error = ApiError::invalid(resource, name, vec![cause]);
+    if resource.custom.is_none() {
+        if let Some(details) = &mut error.details {
+            "autoscaling".clone_into(&mut details.group);
+            "Scale".clone_into(&mut details.kind);
+        }
+        let own = format!("{}.{}", resource.kind, resource.group);
+        error.message = error.message.replacen(&own, "Scale.autoscaling", 1);
+    }
+    error
 }

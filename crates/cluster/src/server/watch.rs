@@ -266,7 +266,7 @@ impl Watch {
         };
         let mut object = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
         if matches!(self.form, Form::Table(_)) {
-            object["columnDefinitions"] = Value::Array(Vec::new());
+            object["columnDefinitions"] = Value::Null;
             object["rows"] = Value::Array(Vec::new());
         }
         write_line(piece, "BOOKMARK", object.to_string().as_bytes());

@@ -37,11 +37,18 @@ fn a_controller_selects_the_pods_that_it_makes() {
         if kind == "DaemonSet" {
             base["spec"].as_object_mut().unwrap().remove("replicas");
         }
+        let unselected = lines(created(kind)(&with(&base, "/spec/selector", json!(null))));
+        assert_eq!(
+            unselected,
+            [
+                "spec.selector: Required value",
+                "spec.template.metadata.labels: Invalid value: {\"app\":\"web\"}: `selector` does not match template `labels`",
+            ]
+        );
         check_each(
             created(kind),
             &base,
             vec![
-                ("/spec/selector", json!(null), "spec.selector: Required value"),
                 (
                     "/spec/selector",
                     json!({}),

@@ -13,8 +13,8 @@ fn configuration_has_keys_and_can_be_frozen() {
         created("ConfigMap"),
         &base,
         vec![
-            ("/data", json!({"a b": "x"}), "data: Invalid value: \"a b\": a valid config key"),
-            ("/data", json!({"..": "x"}), "data: Invalid value: \"..\""),
+            ("/data", json!({"a b": "x"}), "data[a b]: Invalid value: \"a b\": a valid config key"),
+            ("/data", json!({"..": "x"}), "data[..]: Invalid value: \"..\""),
             ("/binaryData", json!({"a.b": "eA=="}), "data[a.b]: Invalid value: \"a.b\": duplicate"),
             ("/data", json!({"a": "x".repeat((1 << 20) + 1)}), "data: Too long"),
         ],
