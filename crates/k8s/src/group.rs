@@ -6,6 +6,7 @@ use crate::error::{ObjectError, ObjectKind};
 use crate::lenient::{Lenient, Shape, Shaped};
 use crate::marks::GroupMarks;
 use crate::selector::{read_each, text};
+use crate::topology::{self, Asker};
 use crate::view::{Kind, Names, View};
 use kube::api::ApiResource;
 use kube::core::DynamicResourceScope;
@@ -157,10 +158,12 @@ impl PodGroupView {
         let parent = problems
             .or_default(text(&spec.parent_composite_pod_group_name, "spec.parentCompositePodGroupName"));
         let parent = (!parent.is_empty()).then(|| ObjectKey::new(key.namespace.clone(), parent));
-        let topology = problems.or_default(read_topology(&spec.scheduling_constraints));
+        let native = problems.or_default(read_topology(&spec.scheduling_constraints));
+        let annotations = self.metadata.annotations.as_ref();
+        let topology = topology::read(native, annotations, Asker::Group, &mut problems);
         let disruption = problems.or_default(read_disruption(&spec.disruption_mode));
         let claims = problems.or_default(read_group_claims(&spec.resource_claims));
-        let marks = GroupMarks::read(self.metadata.annotations.as_ref(), &mut problems);
+        let marks = GroupMarks::read(annotations, &mut problems);
         let group = policy.filter(|_| problems.is_empty()).map(|policy| Group {
             generation,
             created: self.created(),

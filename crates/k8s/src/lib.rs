@@ -26,6 +26,7 @@ pub mod request;
 mod resources;
 mod selector;
 pub mod storage;
+pub mod topology;
 pub mod view;
 pub mod workload;
 

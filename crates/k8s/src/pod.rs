@@ -10,6 +10,7 @@ use crate::lenient::Lenient;
 use crate::pod_spec::{ContainerStatusView, ContainerView, PodSpecView, PodStatusView, PortView};
 use crate::resources::{read_amounts, read_requests};
 use crate::selector::{preferred_terms, read_affinity, read_each, read_toleration, text};
+use crate::topology::{read_leader, read_rank};
 use crate::view::{Kind, Names, View};
 use crate::workload::WorkloadRefView;
 use kube::core::NamespaceResourceScope;
@@ -93,6 +94,11 @@ impl PodView {
         pod.labels = self.labels();
         let group = problems.or_default(read_group(spec, &pod.labels, link));
         pod.group = group.map(|name| ObjectKey::new(key.namespace.clone(), name));
+        if pod.group.is_some() {
+            let annotations = self.metadata.annotations.as_ref();
+            pod.rank = problems.or_default(read_rank(&pod.labels, annotations));
+            pod.leader = problems.or_default(read_leader(&pod.labels, annotations));
+        }
         pod.ports = read_ports(spec, &mut problems);
         (pod.inter_pod, pod.preferences) =
             read_inter_pod(&wishes(spec), &key.namespace, &pod.labels, &mut problems);

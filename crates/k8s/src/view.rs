@@ -163,7 +163,7 @@ pub(crate) struct Metadata {
     owner_references: Lenient<Vec<Lenient<OwnerView>>>,
 }
 
-/// Annotations of ours, and those of storage; all others are skipped while reading.
+/// Annotations of ours, their synonyms, and those of storage; all others are skipped while reading.
 #[derive(Debug, Clone, Default)]
 struct OwnAnnotations(BTreeMap<String, Lenient<String>>);
 
@@ -182,7 +182,7 @@ impl<'de> Deserialize<'de> for OwnAnnotations {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<OwnAnnotations, A::Error> {
                 let mut own = BTreeMap::new();
                 while let Some(key) = map.next_key::<Cow<'de, str>>()? {
-                    let is_read = key.starts_with(crate::marks::PREFIX)
+                    let is_read = crate::topology::is_read_annotation(&key)
                         || crate::storage::ANNOTATIONS.contains(&key.as_ref());
                     if is_read {
                         own.insert(key.into_owned(), map.next_value()?);

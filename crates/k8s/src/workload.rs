@@ -9,11 +9,12 @@ use crate::group::{GroupReading, PolicyView, read_policy};
 use crate::lenient::{Lenient, Shape, Shaped};
 use crate::marks::{self, GroupMarks};
 use crate::selector::{read_each, text};
+use crate::topology::{self, Asker};
 use crate::view::{Kind, Names, View};
 use kube::api::ApiResource;
 use kube::core::DynamicResourceScope;
 use std::collections::BTreeMap;
-use tutti_model::{Group, ModelError, ObjectKey, Policy, Text, Time};
+use tutti_model::{Group, ModelError, ObjectKey, Policy, Text, Time, Topology};
 
 /// Between workload, part and replica key. No name can have it.
 const SEPARATOR: char = '/';
@@ -136,6 +137,8 @@ pub struct WorkloadReading {
     annotations: BTreeMap<String, String>,
     /// Parts by name; empty if the workload was not understood.
     parts: Vec<(Text, Policy)>,
+    /// Asked for by annotations of the workload, for each of its groups.
+    topology: Topology,
     errors: Vec<ObjectError>,
 }
 
@@ -147,6 +150,8 @@ impl WorkloadView {
         let no_spec = WorkloadSpecView::default();
         let spec = problems.or_default(self.spec.at("spec")).unwrap_or(&no_spec);
         let parts = problems.or_default(read_parts(spec));
+        let annotations = self.metadata.annotations.as_ref();
+        let topology = topology::read(Topology::default(), annotations, Asker::Group, &mut problems);
         WorkloadReading {
             uid: self.uid(),
             generation: self.metadata.generation.unwrap_or(0),
@@ -154,6 +159,7 @@ impl WorkloadView {
             created: self.created(),
             annotations: self.metadata.annotations.clone().unwrap_or_default(),
             // A guess at one part could start a gang without the rest.
+            topology,
             parts: if problems.is_empty() { parts } else { Vec::new() },
             errors: problems.into_errors(ObjectKind::PodGroup, &key),
             key,
@@ -187,6 +193,7 @@ impl WorkloadReading {
             generation: self.generation,
             created: self.created,
             policy,
+            topology: self.topology.clone(),
             ..Group::new(key.clone(), uid.clone())
         });
         Some(GroupReading {

@@ -124,7 +124,7 @@ impl Dumper {
 /// The object without what scheduling does not read.
 fn projected(mut object: DynamicObject) -> Result<Value, String> {
     object.managed_fields_mut().clear();
-    object.annotations_mut().retain(|key, _| key.starts_with("tutti.dev/"));
+    object.annotations_mut().retain(|key, _| tutti_k8s::topology::is_read_annotation(key));
     let mut value = serde_json::to_value(object).map_err(|error| error.to_string())?;
     for list in ["containers", "initContainers"] {
         let containers = value.pointer_mut(&format!("/spec/{list}")).and_then(Value::as_array_mut);
