@@ -10,6 +10,10 @@ const NATIVE_GROUP: &str = "scheduling.k8s.io";
 /// The API group of ours, for clusters that have none.
 const CUSTOM_GROUP: &str = "tutti.dev";
 
+/// The only version that has composites, and their name in paths.
+const COMPOSITE_VERSION: &str = "v1alpha3";
+const COMPOSITES: &str = "compositepodgroups";
+
 /// How a pod says to which group it belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum GroupLink {
@@ -70,6 +74,8 @@ pub struct Capabilities {
     /// How pod groups are addressed; `None` if the cluster has none, and only plain pods can be scheduled. In 1.35 these
     /// are workloads.
     pub pod_group: Option<ApiResource>,
+    /// How composites of them are addressed; `None` if the cluster has none.
+    pub composite: Option<ApiResource>,
     /// The condition in the status of a pod group that the scheduler writes.
     pub group_condition: &'static str,
     /// How pods say to which group they belong.
@@ -84,6 +90,7 @@ impl Capabilities {
     pub fn plain() -> Self {
         Self {
             pod_group: None,
+            composite: None,
             group_condition: FLAVOURS[0].condition,
             link: GroupLink::default(),
             storage: false,
@@ -114,6 +121,7 @@ impl Capabilities {
         let kind = GroupVersionKind::gvk(flavour.group, flavour.version, flavour.kind);
         Self {
             pod_group: Some(ApiResource::from_gvk_with_plural(&kind, flavour.plural)),
+            composite: None,
             group_condition: flavour.condition,
             link: flavour.link,
             storage: false,
@@ -125,6 +133,12 @@ impl Capabilities {
         Self { storage: true, ..self }
     }
 
+    /// The same where composites of Kubernetes' own groups are served, too.
+    pub fn with_composites(self) -> Self {
+        let kind = GroupVersionKind::gvk(NATIVE_GROUP, COMPOSITE_VERSION, "CompositePodGroup");
+        Self { composite: Some(ApiResource::from_gvk_with_plural(&kind, COMPOSITES)), ..self }
+    }
+
     /// Asks the cluster. An error means that it could not be asked, not that something is missing.
     pub async fn discover(client: &Client) -> Result<Self, kube::Error> {
         let storage = serves_storage(client).await?;
@@ -134,7 +148,10 @@ impl Capabilities {
             let mut versions = served.flat_map(|group| &group.versions);
             // A group can be served in a version without this kind: v1 has priority classes only.
             if versions.any(|found| found.version == flavour.version) && serves(client, flavour).await? {
-                return Ok(Self { storage, ..Self::of(flavour) });
+                let found = Self { storage, ..Self::of(flavour) };
+                // Only 1.37 has them, and only in its alpha version; its groups may be served in a better one.
+                let composites = flavour.group == NATIVE_GROUP && serves_composites(client).await?;
+                return Ok(if composites { found.with_composites() } else { found });
             }
         }
         Ok(Self { storage, ..Self::plain() })
@@ -144,6 +161,11 @@ impl Capabilities {
 async fn serves(client: &Client, flavour: &Flavour) -> Result<bool, kube::Error> {
     let group_version = format!("{}/{}", flavour.group, flavour.version);
     all_served(client.list_api_group_resources(&group_version).await, &[flavour.plural])
+}
+
+async fn serves_composites(client: &Client) -> Result<bool, kube::Error> {
+    let group_version = format!("{NATIVE_GROUP}/{COMPOSITE_VERSION}");
+    all_served(client.list_api_group_resources(&group_version).await, &[COMPOSITES])
 }
 
 async fn serves_storage(client: &Client) -> Result<bool, kube::Error> {

@@ -12,6 +12,8 @@ pub enum ObjectKind {
     Node,
     /// A pod group.
     PodGroup,
+    /// A group of groups.
+    Composite,
     /// A namespace.
     Namespace,
     /// A volume claim.
@@ -31,6 +33,7 @@ impl ObjectKind {
             Self::Pod => "pod",
             Self::Node => "node",
             Self::PodGroup => "pod group",
+            Self::Composite => "composite pod group",
             Self::Namespace => "namespace",
             Self::Claim => "persistent volume claim",
             Self::Volume => "persistent volume",

@@ -1,8 +1,8 @@
-//! Pod groups, in all versions that are served.
+//! Pod groups and composites of them, in all versions that are served.
 
 use crate::claims::{GroupClaimView, read_group_claims, read_preemption};
 use crate::condition::{self, Condition, ConditionView};
-use crate::error::{ObjectError, ObjectKind};
+use crate::error::ObjectError;
 use crate::lenient::{Lenient, Shape, Shaped};
 use crate::marks::GroupMarks;
 use crate::selector::{read_each, text};
@@ -37,7 +37,28 @@ impl Kind for PodGroupKind {
     }
 }
 
-/// `spec`.
+/// A composite pod group, as far as scheduling reads it.
+pub type CompositeView = View<CompositeKind>;
+
+/// Marks views of composite pod groups.
+#[derive(Debug, Clone)]
+pub struct CompositeKind;
+
+impl Kind for CompositeKind {
+    type Spec = PodGroupSpecView;
+    type Status = PodGroupStatusView;
+    type Dynamic = ApiResource;
+    type Scope = DynamicResourceScope;
+
+    fn names(resource: &ApiResource) -> Names<'_> {
+        PodGroupKind::names(resource)
+    }
+}
+
+/// The condition in the status of a composite that the scheduler writes.
+pub const COMPOSITE_CONDITION: &str = "CompositePodGroupInitiallyScheduled";
+
+/// `spec`, of groups and of composites.
 #[derive(Debug, Clone, Default, serde::Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PodGroupSpecView {
@@ -94,6 +115,7 @@ struct BasicView {}
 #[serde(default, rename_all = "camelCase")]
 struct GangView {
     min_count: Lenient<i64>,
+    min_group_count: Lenient<i64>,
 }
 
 /// `status`.
@@ -116,7 +138,7 @@ objects!(
     PodGroupStatusView
 );
 
-/// What was understood of a pod group.
+/// What was understood of a pod group or a composite.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupReading {
     /// Namespace and name.
@@ -140,6 +162,19 @@ pub struct GroupReading {
 impl PodGroupView {
     /// The group in our terms, with its condition of a type.
     pub fn read(&self, condition_type: &str) -> GroupReading {
+        self.read_as(Asker::Group, condition_type)
+    }
+}
+
+impl CompositeView {
+    /// The composite in our terms.
+    pub fn read(&self) -> GroupReading {
+        self.read_as(Asker::Composite, COMPOSITE_CONDITION)
+    }
+}
+
+impl<K: Kind<Spec = PodGroupSpecView, Status = PodGroupStatusView>> View<K> {
+    fn read_as(&self, asker: Asker, condition_type: &str) -> GroupReading {
         let mut problems = self.problems();
         let key = self.key();
         let uid = self.uid();
@@ -147,8 +182,8 @@ impl PodGroupView {
         let no_spec = PodGroupSpecView::default();
         let spec = problems.or_default(self.spec.at("spec")).unwrap_or(&no_spec);
         let priority = problems.or_default(spec.priority.at("spec.priority")).copied();
-        let policy =
-            problems.or_default(read_policy(&spec.scheduling_policy, "spec.schedulingPolicy").map(Some));
+        let policy = read_policy(&spec.scheduling_policy, asker, "spec.schedulingPolicy");
+        let policy = problems.or_default(policy.map(Some));
         let scheduled = match problems.or_default(self.status.at("status")) {
             Some(status) => condition::find(&status.conditions, condition_type),
             None => None,
@@ -160,7 +195,7 @@ impl PodGroupView {
         let parent = (!parent.is_empty()).then(|| ObjectKey::new(key.namespace.clone(), parent));
         let native = problems.or_default(read_topology(&spec.scheduling_constraints));
         let annotations = self.metadata.annotations.as_ref();
-        let topology = topology::read(native, annotations, Asker::Group, &mut problems);
+        let topology = topology::read(native, annotations, asker, &mut problems);
         let disruption = problems.or_default(read_disruption(&spec.disruption_mode));
         let claims = problems.or_default(read_group_claims(&spec.resource_claims));
         let marks = GroupMarks::read(annotations, &mut problems);
@@ -183,7 +218,7 @@ impl PodGroupView {
             group,
             scheduled,
             marks,
-            errors: problems.into_errors(ObjectKind::PodGroup, &key),
+            errors: problems.into_errors(asker.kind(), &key),
             key,
         }
     }
@@ -218,7 +253,11 @@ fn read_disruption(mode: &Lenient<DisruptionView>) -> Result<Disruption, ModelEr
     }
 }
 
-pub(crate) fn read_policy(policy: &Lenient<PolicyView>, at: &str) -> Result<Policy, ModelError> {
+pub(crate) fn read_policy(
+    policy: &Lenient<PolicyView>,
+    asker: Asker,
+    at: &str,
+) -> Result<Policy, ModelError> {
     let Some(policy) = policy.at(at)? else {
         return Err(ModelError::new(at, "is missing"));
     };
@@ -226,13 +265,17 @@ pub(crate) fn read_policy(policy: &Lenient<PolicyView>, at: &str) -> Result<Poli
     match (policy.basic.is_present(), gang) {
         (true, None) => Ok(Policy::Basic),
         (false, Some(gang)) => {
-            let field = format!("{at}.gang.minCount");
-            let Some(&count) = gang.min_count.at(&field)? else {
+            let (minimum, name, members) = match asker {
+                Asker::Group => (&gang.min_count, "minCount", "pods"),
+                Asker::Composite => (&gang.min_group_count, "minGroupCount", "groups"),
+            };
+            let field = format!("{at}.gang.{name}");
+            let Some(&count) = minimum.at(&field)? else {
                 return Err(ModelError::new(field, "is missing"));
             };
             let min_count = u32::try_from(count).ok().and_then(NonZeroU32::new);
-            let min_count =
-                min_count.ok_or_else(|| ModelError::new(field, format!("{count} is not a count of pods")))?;
+            let wrong = || ModelError::new(field, format!("{count} is not a count of {members}"));
+            let min_count = min_count.ok_or_else(wrong)?;
             Ok(Policy::Gang { min_count })
         }
         _ => Err(ModelError::new(at, "wants exactly one of basic and gang")),
@@ -320,6 +363,46 @@ mod tests {
             let reading = read(&spec);
             assert!(reading.group.is_none());
             assert!(reading.errors[0].to_string().contains(error), "{}", reading.errors[0]);
+        }
+    }
+
+    #[test]
+    fn composites_count_groups_and_may_spread_them() {
+        let read = |spec: &Value, annotations: &Value| {
+            let view: CompositeView = serde_json::from_value(json!({
+                "metadata": {"name": "top", "namespace": "a", "uid": "u", "annotations": annotations},
+                "spec": spec,
+                "status": {"conditions": [{"type": COMPOSITE_CONDITION, "status": "False", "reason": "r"}]},
+            }))
+            .unwrap();
+            view.read()
+        };
+        let spec = json!({"schedulingPolicy": {"gang": {"minGroupCount": 2}}, "parentCompositePodGroupName": "up",
+                          "schedulingConstraints": {"topology": [{"key": "zone"}]}});
+        let reading =
+            read(&spec, &json!({"tutti.dev/spread-topology": "rack", "tutti.dev/spread-most": "2"}));
+        assert_eq!(reading.errors, []);
+        assert_eq!(reading.scheduled.unwrap().status, ConditionStatus::False);
+        let composite = reading.group.unwrap();
+        assert_eq!((composite.policy, composite.parent), (gang(2), Some(ObjectKey::new("a", "up"))));
+        let most = NonZeroU32::new(2).unwrap();
+        let spread = Some(tutti_model::Spread { key: "rack".into(), most });
+        assert_eq!(composite.topology, Topology { spread, ..Topology::required("zone") });
+        for (policy, annotations, error) in [
+            (
+                json!({"gang": {"minCount": 2}}),
+                json!({}),
+                "spec.schedulingPolicy.gang.minGroupCount: is missing",
+            ),
+            (
+                json!({"basic": {}}),
+                json!({"tutti.dev/slice-size": "2", "tutti.dev/slice-topology": "rack"}),
+                "metadata.annotations[tutti.dev/slice-size]: is for groups; a composite has no slices",
+            ),
+        ] {
+            let reading = read(&json!({"schedulingPolicy": policy}), &annotations);
+            assert_eq!(reading.errors[0].to_string(), format!("composite pod group a/top: {error}"));
+            assert_eq!(reading.group, None);
         }
     }
 

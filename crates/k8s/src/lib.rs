@@ -33,7 +33,7 @@ pub mod workload;
 pub use condition::{Condition, ConditionStatus};
 pub use discovery::{Capabilities, GroupLink};
 pub use error::{ObjectError, ObjectKind};
-pub use group::{GroupReading, PodGroupView};
+pub use group::{CompositeView, GroupReading, PodGroupView};
 pub use marks::{GroupMarks, WhenBroken};
 pub use namespace::NamespaceView;
 pub use node::{NodeReading, NodeView};

@@ -10,7 +10,7 @@
 //!
 //! Volcano numbers its tiers from the narrowest up. Which labels they are, [`NETWORK_TIERS`] tells.
 
-use crate::error::Problems;
+use crate::error::{ObjectKind, Problems};
 use crate::marks::PREFIX;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -88,6 +88,15 @@ pub(crate) enum Asker {
     Group,
     /// A composite, whose members are groups.
     Composite,
+}
+
+impl Asker {
+    pub(crate) fn kind(self) -> ObjectKind {
+        match self {
+            Self::Group => ObjectKind::PodGroup,
+            Self::Composite => ObjectKind::Composite,
+        }
+    }
 }
 
 /// Adds to the levels that an object asks for natively what its annotations ask for.

@@ -172,7 +172,7 @@ fn read_parts(spec: &WorkloadSpecView) -> Result<Vec<(Text, Policy)>, ModelError
     let list = spec.pod_groups.at(FIELD)?.map_or(&[][..], Vec::as_slice);
     let read = |part: &PartView| match text(&part.name, "name")? {
         "" => Err(ModelError::new("name", "is missing")),
-        name => Ok((Text::from(name), read_policy(&part.policy, "policy")?)),
+        name => Ok((Text::from(name), read_policy(&part.policy, Asker::Group, "policy")?)),
     };
     read_each(list, read).map_err(|error| error.within(FIELD))
 }

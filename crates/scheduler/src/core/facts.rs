@@ -6,9 +6,9 @@
 use super::message::Fact;
 use super::{Belief, Core, KnownGroup, KnownNode, KnownPod, Standing};
 use std::collections::BTreeSet;
-use tutti_engine::Event;
+use tutti_engine::{Event, UnitKey};
 use tutti_k8s::{ConditionStatus, GroupReading, NodeReading, ObjectError, ObjectKind, PodReading};
-use tutti_model::{Labels, ObjectKey, Pod, Text, Time};
+use tutti_model::{Group, Labels, ObjectKey, Pod, Text, Time};
 
 impl Core {
     pub(super) fn list_started(&mut self, kind: ObjectKind) {
@@ -47,6 +47,11 @@ impl Core {
             ObjectKind::PodGroup => {
                 for key in vanished(self.groups.keys(), &listed) {
                     self.group_gone(&key, now);
+                }
+            }
+            ObjectKind::Composite => {
+                for key in vanished(self.composites.keys(), &listed) {
+                    self.composite_gone(&key, now);
                 }
             }
         }
@@ -213,21 +218,91 @@ impl Core {
     /// Takes in a group. One that was not understood counts as not being there: its members wait, because a
     /// guess at its minimum could start a gang in parts.
     pub(super) fn group_set(&mut self, reading: GroupReading, now: Time) {
-        let GroupReading { key, uid, generation, version, group, scheduled, marks, errors } = reading;
-        if !self.can_be_named(&key, &errors) {
-            return;
-        }
-        self.listed(ObjectKind::PodGroup, &key);
-        // A look may have told of a newer one than the watch has come to.
-        if self.groups.get(&key).is_some_and(|known| known.uid == uid && known.generation > generation) {
-            return;
-        }
-        if self.groups.get(&key).is_some_and(|known| known.uid != uid) {
+        let key = reading.key.clone();
+        let replaced = self.groups.get(&key).is_some_and(|known| known.uid != reading.uid);
+        if replaced {
             self.group_gone(&key, now);
         }
-        let new = !self.groups.contains_key(&key);
-        let known = self.groups.entry(key.clone()).or_insert_with(|| KnownGroup {
-            uid: uid.clone(),
+        let unit = UnitKey::Group(key.clone());
+        let policy = reading.group.as_ref().map(|group| group.policy);
+        let marks = reading.marks.clone();
+        let Some(seen) = self.see_group(&unit, reading) else {
+            return;
+        };
+        self.gang_seen(&key, policy, &marks);
+        let event = match seen.group.clone() {
+            Some(group) => Event::GroupSet(Box::new(group)),
+            None => Event::GroupGone(key),
+        };
+        self.tell_seen(&unit, event, seen, now);
+    }
+
+    pub(super) fn group_gone(&mut self, key: &ObjectKey, now: Time) {
+        let Some(known) = self.groups.remove(key) else {
+            return;
+        };
+        self.group_writes.cancel(&UnitKey::Group(key.clone()));
+        self.withdraw_complaint(&known.uid);
+        self.gang_gone(key, now);
+        self.tell(Event::GroupGone(key.clone()), now);
+    }
+
+    /// Takes in a composite. One that was not understood counts as not being there, and its tree waits.
+    pub(super) fn composite_set(&mut self, reading: GroupReading, now: Time) {
+        let key = reading.key.clone();
+        let replaced = self.composites.get(&key).is_some_and(|known| known.uid != reading.uid);
+        if replaced {
+            self.composite_gone(&key, now);
+        }
+        let unit = UnitKey::Composite(key.clone());
+        let Some(seen) = self.see_group(&unit, reading) else {
+            return;
+        };
+        let event = match seen.group.clone() {
+            Some(composite) => Event::CompositeSet(Box::new(composite)),
+            None => Event::CompositeGone(key),
+        };
+        self.tell_seen(&unit, event, seen, now);
+    }
+
+    pub(super) fn composite_gone(&mut self, key: &ObjectKey, now: Time) {
+        let Some(known) = self.composites.remove(key) else {
+            return;
+        };
+        self.group_writes.cancel(&UnitKey::Composite(key.clone()));
+        self.withdraw_complaint(&known.uid);
+        self.tell(Event::CompositeGone(key.clone()), now);
+    }
+
+    /// What is known of a group or composite.
+    pub(super) fn known_group_mut(&mut self, unit: &UnitKey) -> Option<&mut KnownGroup> {
+        match unit {
+            UnitKey::Group(key) => self.groups.get_mut(key),
+            UnitKey::Composite(key) => self.composites.get_mut(key),
+            UnitKey::Pod(_) => None,
+        }
+    }
+
+    /// Keeps what was read of a group or composite; `None` if it cannot be kept, or something newer is known.
+    fn see_group(&mut self, unit: &UnitKey, reading: GroupReading) -> Option<SeenGroup> {
+        let GroupReading { key, uid, generation, version, group, scheduled, marks: _, errors } = reading;
+        if !self.can_be_named(&key, &errors) {
+            return None;
+        }
+        let (kind, known) = match unit {
+            UnitKey::Composite(_) => (ObjectKind::Composite, &mut self.composites),
+            UnitKey::Group(_) | UnitKey::Pod(_) => (ObjectKind::PodGroup, &mut self.groups),
+        };
+        if let Some(seen) = self.listing.get_mut(&kind) {
+            seen.insert(key.clone());
+        }
+        // A look may have told of a newer one than the watch has come to.
+        if known.get(&key).is_some_and(|known| known.generation > generation) {
+            return None;
+        }
+        let new = !known.contains_key(&key);
+        let known = known.entry(key).or_insert_with(|| KnownGroup {
+            uid,
             generation,
             scheduled: Belief::default(),
             complained_at: None,
@@ -238,35 +313,23 @@ impl Core {
         known.scheduled.see(scheduled);
         if known.scheduled.holds() {
             // Somebody else has started it; what waits to be written is out of date.
-            self.group_writes.cancel_unless(&key, |(_, condition)| condition.status == ConditionStatus::True);
+            self.group_writes.cancel_unless(unit, |(_, condition)| condition.status == ConditionStatus::True);
         }
         let report = !errors.is_empty() && known.reported.as_ref() != Some(&version);
         if report {
             known.reported = Some(version);
         }
-        self.gang_seen(&key, group.as_ref().map(|group| group.policy), &marks);
-        match group {
-            Some(group) => {
-                self.tell(Event::GroupSet(Box::new(group)), now);
-                if changed {
-                    self.repeat_refusal(&key, now);
-                }
-            }
-            None => self.tell(Event::GroupGone(key.clone()), now),
-        }
-        if report {
-            self.bad_group(&key, errors, now);
-        }
+        Some(SeenGroup { group, changed, errors: if report { errors } else { Vec::new() } })
     }
 
-    pub(super) fn group_gone(&mut self, key: &ObjectKey, now: Time) {
-        let Some(known) = self.groups.remove(key) else {
-            return;
-        };
-        self.group_writes.cancel(key);
-        self.withdraw_complaint(&known.uid);
-        self.gang_gone(key, now);
-        self.tell(Event::GroupGone(key.clone()), now);
+    fn tell_seen(&mut self, unit: &UnitKey, event: Event, seen: SeenGroup, now: Time) {
+        self.tell(event, now);
+        if seen.changed && seen.group.is_some() {
+            self.repeat_refusal(unit, now);
+        }
+        if !seen.errors.is_empty() {
+            self.bad_group(unit, seen.errors, now);
+        }
     }
 
     /// An object without a name cannot be kept; it can only be talked about.
@@ -285,6 +348,16 @@ impl Core {
             seen.insert(key.clone());
         }
     }
+}
+
+/// What is new about a group or composite.
+struct SeenGroup {
+    /// `None` if it was not understood.
+    group: Option<Group>,
+    /// True if its condition has to speak of another one than before.
+    changed: bool,
+    /// What was not understood, unless that was said already.
+    errors: Vec<ObjectError>,
 }
 
 /// The key of an object that is in no namespace.

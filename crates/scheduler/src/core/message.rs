@@ -29,6 +29,10 @@ pub enum Input {
     GroupSet(Box<GroupReading>),
     /// A pod group is gone.
     GroupGone(ObjectKey),
+    /// A composite of groups was seen.
+    CompositeSet(Box<GroupReading>),
+    /// A composite of groups is gone.
+    CompositeGone(ObjectKey),
     /// A namespace was seen; its labels matter to wishes that select namespaces by label.
     NamespaceSet {
         /// Its name.
@@ -185,7 +189,7 @@ pub enum WriteOutcome {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WriteKey {
     /// Of [`Effect::PatchGroupCondition`].
-    Group(ObjectKey),
+    Group(UnitKey),
     /// Of [`Effect::PatchGroupMarks`].
     Marks(ObjectKey),
     /// Of [`Effect::PatchPodCondition`].
@@ -280,10 +284,10 @@ pub enum Effect {
     },
     /// List everything again, at the newest version: what is known may be out of date.
     Relist,
-    /// Set a condition of a pod group.
+    /// Set a condition of a pod group or of a composite.
     PatchGroupCondition {
-        /// The group.
-        group: ObjectKey,
+        /// The group or composite.
+        group: UnitKey,
         /// Its identity.
         uid: Text,
         /// The condition.

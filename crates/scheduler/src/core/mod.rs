@@ -96,7 +96,7 @@ struct KnownPod {
     evict_after: Option<Time>,
 }
 
-/// What is known of a group.
+/// What is known of a group or a composite.
 #[derive(Debug)]
 struct KnownGroup {
     uid: Text,
@@ -122,8 +122,9 @@ pub struct Core {
     pods: BTreeMap<ObjectKey, KnownPod>,
     nodes: BTreeMap<Text, KnownNode>,
     groups: BTreeMap<ObjectKey, KnownGroup>,
-    /// Why groups wait, so that a group that is made anew or changed can be told again.
-    waiting: BTreeMap<ObjectKey, (&'static str, Text)>,
+    composites: BTreeMap<ObjectKey, KnownGroup>,
+    /// Why groups and composites wait, so that one that is made anew or changed can be told again.
+    waiting: BTreeMap<UnitKey, (&'static str, Text)>,
     namespaces: BTreeSet<Text>,
     /// Kinds whose first list is not in yet.
     unlisted: BTreeSet<ObjectKind>,
@@ -140,7 +141,7 @@ pub struct Core {
     write_window: Window,
     evictions: Lane<ObjectKey, Eviction>,
     mark_writes: Lane<ObjectKey, (Text, Marks)>,
-    group_writes: Lane<ObjectKey, (Text, Condition)>,
+    group_writes: Lane<UnitKey, (Text, Condition)>,
     pod_writes: Lane<ObjectKey, (Text, Condition)>,
     events: Lane<EventKey, EventNote>,
     pod_pace: Pace,
@@ -175,6 +176,7 @@ impl Core {
             pods: BTreeMap::new(),
             nodes: BTreeMap::new(),
             groups: BTreeMap::new(),
+            composites: BTreeMap::new(),
             namespaces: BTreeSet::new(),
             waiting: BTreeMap::new(),
             unlisted: kinds(&capabilities),
@@ -263,8 +265,13 @@ impl Core {
             Input::NamespaceGone(name) => self.namespace_gone(&name, now),
             Input::GroupSet(reading) => self.group_set(*reading, now),
             Input::GroupGone(key) => {
-                self.waiting.remove(&key);
+                self.waiting.remove(&UnitKey::Group(key.clone()));
                 self.group_gone(&key, now);
+            }
+            Input::CompositeSet(reading) => self.composite_set(*reading, now),
+            Input::CompositeGone(key) => {
+                self.waiting.remove(&UnitKey::Composite(key.clone()));
+                self.composite_gone(&key, now);
             }
             Input::ClaimSet(reading) => self.claim_set(*reading, now),
             Input::ClaimGone(key) => self.claim_gone(&key, now),
@@ -304,6 +311,7 @@ impl Core {
         self.pods.clear();
         self.nodes.clear();
         self.groups.clear();
+        self.composites.clear();
         self.namespaces.clear();
         self.waiting.clear();
         self.listing.clear();
@@ -333,7 +341,7 @@ impl Core {
     fn write_given_up(&mut self, key: WriteKey, why: Text, now: Time) {
         match &key {
             WriteKey::Group(group) => {
-                if let Some(known) = self.groups.get_mut(group) {
+                if let Some(known) = self.known_group_mut(group) {
                     known.scheduled.give_up();
                 }
             }
@@ -357,6 +365,9 @@ fn kinds(capabilities: &Capabilities) -> BTreeSet<ObjectKind> {
     let mut kinds = BTreeSet::from([ObjectKind::Pod, ObjectKind::Node, ObjectKind::Namespace]);
     if capabilities.pod_group.is_some() {
         kinds.insert(ObjectKind::PodGroup);
+    }
+    if capabilities.composite.is_some() {
+        kinds.insert(ObjectKind::Composite);
     }
     if capabilities.storage {
         kinds.extend(STORAGE_KINDS);

@@ -42,7 +42,7 @@ impl Core {
             self.effects.push(Effect::PatchGroupMarks { group, uid, marks });
         }
         while let Some((group, (uid, condition))) = self.group_writes.next(window, now) {
-            if let Some(known) = self.groups.get_mut(&group) {
+            if let Some(known) = self.known_group_mut(&group) {
                 known.scheduled.sent(now);
             }
             let condition = Box::new(condition);

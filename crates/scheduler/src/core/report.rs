@@ -3,7 +3,8 @@
 use super::message::{EventKey, Fact};
 use super::{Core, Wanted};
 use std::collections::BTreeSet;
-use tutti_engine::{Placement, Refusal, UnitKey, Waiting};
+use tutti_engine::{Placement, Refusal, Seat, Standing, UnitKey, Waiting};
+use tutti_k8s::group::COMPOSITE_CONDITION;
 use tutti_k8s::pod::POD_SCHEDULED;
 use tutti_k8s::request::{EventNote, Regarding, Severity};
 use tutti_k8s::{ConditionStatus, ObjectError};
@@ -50,22 +51,48 @@ impl Core {
             }
             self.withdraw_complaint(&seat.uid);
         }
-        let count = |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
-        let (members, nodes) = (count(placement.seats.len(), "member"), count(nodes.len(), "node"));
-        for standing in placement.groups.iter().filter(|standing| standing.is_met()) {
-            let UnitKey::Group(key) = &standing.group else { continue };
-            let mut message = format!("{members} placed on {nodes}");
-            if let Some(scattered) = &standing.scattered {
-                message = format!("{message}; {scattered}");
+        for standing in &placement.groups {
+            match &standing.waits {
+                Some(refusal) if !standing.is_met() => {
+                    self.group_refused(&standing.group, refusal, &Text::from(refusal.to_string()), now);
+                }
+                _ if standing.is_met() => self.standing_met(standing, placement, now),
+                _ => {}
             }
-            self.group_placed(key, &Text::from(message), now);
         }
     }
 
-    fn group_placed(&mut self, key: &ObjectKey, message: &Text, now: Time) {
-        self.waiting.remove(key);
-        self.set_group_condition(key, ConditionStatus::True, SCHEDULED, message.clone(), now, now);
-        if let Some(regarding) = self.about_group(key) {
+    /// A group or composite has what it needs.
+    fn standing_met(&mut self, standing: &Standing, placement: &Placement, now: Time) {
+        let is_member = |seat: &&Seat| match &standing.group {
+            UnitKey::Group(key) => {
+                self.pods.get(&seat.pod).is_some_and(|known| known.group.as_ref() == Some(key))
+            }
+            UnitKey::Composite(_) | UnitKey::Pod(_) => true,
+        };
+        let seats: Vec<&Seat> = placement.seats.iter().filter(is_member).collect();
+        if seats.is_empty() {
+            // It has started before, and nobody has joined it now.
+            return;
+        }
+        let nodes: BTreeSet<&Text> = seats.iter().map(|seat| &seat.node).collect();
+        let count = |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
+        let mut message =
+            format!("{} placed on {}", count(seats.len(), "member"), count(nodes.len(), "node"));
+        if let UnitKey::Composite(_) = standing.group {
+            let Standing { placed, minimum, .. } = standing;
+            message = format!("{placed} of at least {minimum} groups have what they need: {message}");
+        }
+        if let Some(scattered) = &standing.scattered {
+            message = format!("{message}; {scattered}");
+        }
+        self.group_placed(&standing.group, &Text::from(message), now);
+    }
+
+    fn group_placed(&mut self, group: &UnitKey, message: &Text, now: Time) {
+        self.waiting.remove(group);
+        self.set_group_condition(group, ConditionStatus::True, SCHEDULED, message.clone(), now, now);
+        if let Some(regarding) = self.about_group(group) {
             self.withdraw_complaint(&regarding.uid);
             self.emit(regarding, Severity::Normal, SCHEDULED, message.clone(), now, now);
         }
@@ -74,17 +101,8 @@ impl Core {
     /// A unit cannot start: the group and its members are told why.
     pub(super) fn refused(&mut self, waiting: &Waiting, now: Time) {
         let sentence = Text::from(waiting.refusal.to_string());
-        let gathering = matches!(
-            waiting.refusal,
-            Refusal::GroupMissing { .. }
-                | Refusal::CompositeMissing { .. }
-                | Refusal::TooFewMembers { .. }
-                | Refusal::TooFewGroups { .. }
-        );
-        let reason = match waiting.refusal {
-            Refusal::Contradiction(_) => SCHEDULER_ERROR,
-            _ => UNSCHEDULABLE,
-        };
+        let gathering = is_gathering(&waiting.refusal);
+        let reason = reason_of(&waiting.refusal);
         match &waiting.refusal {
             // Not complete is not tried.
             _ if gathering => {}
@@ -95,15 +113,26 @@ impl Core {
         let due = if gathering { now.plus_seconds(GATHERING_SECONDS) } else { now };
         let message = match &waiting.unit {
             UnitKey::Group(key) => {
-                self.group_refused(key, &waiting.refusal, reason, &sentence, due, now);
+                self.group_refused(&waiting.unit, &waiting.refusal, &sentence, now);
                 Text::from(format!("pod group {}: {sentence}", key.name))
             }
             UnitKey::Composite(key) => {
-                for standing in &waiting.groups {
-                    let UnitKey::Group(group) = &standing.group else { continue };
-                    self.group_refused(group, &waiting.refusal, reason, &sentence, due, now);
+                let message = Text::from(format!("composite pod group {}: {sentence}", key.name));
+                if waiting.groups.iter().all(|standing| standing.group != waiting.unit) {
+                    self.group_refused(&waiting.unit, &waiting.refusal, &sentence, now);
                 }
-                Text::from(format!("composite pod group {}: {sentence}", key.name))
+                for standing in &waiting.groups {
+                    match &standing.waits {
+                        _ if standing.group == waiting.unit => {
+                            self.group_refused(&standing.group, &waiting.refusal, &sentence, now);
+                        }
+                        Some(own) => {
+                            self.group_refused(&standing.group, own, &Text::from(own.to_string()), now);
+                        }
+                        None => self.group_refused(&standing.group, &waiting.refusal, &message, now),
+                    }
+                }
+                message
             }
             UnitKey::Pod(_) => sentence,
         };
@@ -112,15 +141,9 @@ impl Core {
         }
     }
 
-    fn group_refused(
-        &mut self,
-        key: &ObjectKey,
-        refusal: &Refusal,
-        reason: &'static str,
-        sentence: &Text,
-        due: Time,
-        now: Time,
-    ) {
+    fn group_refused(&mut self, key: &UnitKey, refusal: &Refusal, sentence: &Text, now: Time) {
+        let reason = reason_of(refusal);
+        let due = if is_gathering(refusal) { now.plus_seconds(GATHERING_SECONDS) } else { now };
         if matches!(refusal, Refusal::GroupMissing { .. }) {
             self.waiting.remove(key);
             return;
@@ -130,13 +153,13 @@ impl Core {
         let Some(regarding) = self.about_group(key) else {
             return;
         };
-        let complained_at = self.groups.get(key).and_then(|known| known.complained_at);
+        let complained_at = self.known_group_mut(key).and_then(|known| known.complained_at);
         let due = next_complaint(complained_at, due);
         self.emit(regarding, Severity::Warning, FAILED_SCHEDULING, sentence.clone(), due, now);
     }
 
     /// A group was changed or made anew while it waits; its condition must speak of this one.
-    pub(super) fn repeat_refusal(&mut self, key: &ObjectKey, now: Time) {
+    pub(super) fn repeat_refusal(&mut self, key: &UnitKey, now: Time) {
         if let Some((reason, message)) = self.waiting.get(key).cloned() {
             self.set_group_condition(key, ConditionStatus::False, reason, message, now, now);
         }
@@ -145,7 +168,7 @@ impl Core {
     /// Queues the condition of a group unless it says so already. True is final.
     fn set_group_condition(
         &mut self,
-        key: &ObjectKey,
+        key: &UnitKey,
         status: ConditionStatus,
         reason: &'static str,
         message: Text,
@@ -155,8 +178,11 @@ impl Core {
         if !self.leadership.speaks() {
             return;
         }
-        let kind = Text::from(self.capabilities.group_condition);
-        let Some(known) = self.groups.get_mut(key) else {
+        let kind = Text::from(match key {
+            UnitKey::Composite(_) => COMPOSITE_CONDITION,
+            UnitKey::Group(_) | UnitKey::Pod(_) => self.capabilities.group_condition,
+        });
+        let Some(known) = self.known_group_mut(key) else {
             return;
         };
         if known.scheduled.holds() {
@@ -241,7 +267,7 @@ impl Core {
         message: Text,
         now: Time,
     ) {
-        if let Some(regarding) = self.about_group(key) {
+        if let Some(regarding) = self.about_group(&UnitKey::Group(key.clone())) {
             self.emit(regarding, severity, reason, message, now, now);
         }
     }
@@ -262,8 +288,11 @@ impl Core {
             if let Some(known) = self.pods.get_mut(key).filter(|known| known.uid == *uid) {
                 known.complained_at = Some(now);
             }
-        } else if let Some(known) = self.groups.get_mut(key).filter(|known| known.uid == *uid) {
-            known.complained_at = Some(now);
+        } else {
+            let known = [self.groups.get_mut(key), self.composites.get_mut(key)];
+            for known in known.into_iter().flatten().filter(|known| known.uid == *uid) {
+                known.complained_at = Some(now);
+            }
         }
     }
 
@@ -297,7 +326,7 @@ impl Core {
     }
 
     /// A group was not understood.
-    pub(super) fn bad_group(&mut self, key: &ObjectKey, errors: Vec<ObjectError>, now: Time) {
+    pub(super) fn bad_group(&mut self, key: &UnitKey, errors: Vec<ObjectError>, now: Time) {
         let message = self.report_errors(errors);
         self.set_group_condition(key, ConditionStatus::False, SCHEDULER_ERROR, message.clone(), now, now);
         if let Some(regarding) = self.about_group(key) {
@@ -315,9 +344,13 @@ impl Core {
         Text::from(details.join("; "))
     }
 
-    fn about_group(&self, key: &ObjectKey) -> Option<Regarding> {
-        let resource = self.capabilities.pod_group.as_ref()?;
-        let known = self.groups.get(key)?;
+    fn about_group(&self, group: &UnitKey) -> Option<Regarding> {
+        let (resource, known) = match group {
+            UnitKey::Group(key) => (&self.capabilities.pod_group, self.groups.get(key)?),
+            UnitKey::Composite(key) => (&self.capabilities.composite, self.composites.get(key)?),
+            UnitKey::Pod(_) => return None,
+        };
+        let (resource, key) = (resource.as_ref()?, group.object());
         Some(Regarding {
             api_version: resource.api_version.as_str().into(),
             kind: resource.kind.as_str().into(),
@@ -359,6 +392,24 @@ impl Core {
         if let Some(total) = self.events.put(key, note, due) {
             self.report(Fact::WritesDropped { what: "events", total });
         }
+    }
+}
+
+/// True if a unit is merely not complete yet.
+fn is_gathering(refusal: &Refusal) -> bool {
+    matches!(
+        refusal,
+        Refusal::GroupMissing { .. }
+            | Refusal::CompositeMissing { .. }
+            | Refusal::TooFewMembers { .. }
+            | Refusal::TooFewGroups { .. }
+    )
+}
+
+fn reason_of(refusal: &Refusal) -> &'static str {
+    match refusal {
+        Refusal::Contradiction(_) => SCHEDULER_ERROR,
+        _ => UNSCHEDULABLE,
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::core::message::GroupLookup;
 use kube::api::{ApiResource, Patch, PatchParams};
 use kube::{Api, Client};
+use tutti_engine::UnitKey;
 use tutti_k8s::request::{self, EventNote};
 use tutti_k8s::workload::{mark_of, workload_of, workload_uid};
 use tutti_k8s::{Capabilities, Condition, GroupLink, PodGroupView, WorkloadView};
@@ -16,6 +17,7 @@ const FIELD_MANAGER: &str = "tutti-scheduler";
 pub(super) struct Groups {
     client: Client,
     resource: Option<ApiResource>,
+    composite: Option<ApiResource>,
     condition: &'static str,
     link: GroupLink,
 }
@@ -25,6 +27,7 @@ impl Groups {
         Self {
             client,
             resource: capabilities.pod_group.clone(),
+            composite: capabilities.composite.clone(),
             condition: capabilities.group_condition,
             link: capabilities.link,
         }
@@ -48,14 +51,19 @@ impl Groups {
         Ok(found.map_or(GroupLookup::Gone, |found| GroupLookup::Found(Box::new(found))))
     }
 
-    /// Sets one condition in the status of a group. Groups without a status have only events.
+    /// Sets one condition in the status of a group or composite. Those without a status have only events.
     pub(super) async fn set_condition(
         &self,
-        group: &ObjectKey,
+        group: &UnitKey,
         uid: &Text,
         condition: &Condition,
     ) -> Result<(), kube::Error> {
-        let Some(resource) = &self.resource else {
+        let (resource, group) = match group {
+            UnitKey::Group(key) => (&self.resource, key),
+            UnitKey::Composite(key) => (&self.composite, key),
+            UnitKey::Pod(_) => return Ok(()),
+        };
+        let Some(resource) = resource else {
             return Ok(());
         };
         let (params, patch) = match self.link {

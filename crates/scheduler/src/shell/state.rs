@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tutti_engine::Decision;
-use tutti_k8s::{Capabilities, NamespaceView, NodeView, PodGroupView, PodView, WorkloadView};
+use tutti_k8s::{Capabilities, CompositeView, NamespaceView, NodeView, PodGroupView, PodView, WorkloadView};
 
 /// `kind` of a dump.
 const KIND: &str = "SchedulerState";
@@ -39,6 +39,9 @@ pub struct Dump {
     nodes: Vec<Value>,
     namespaces: Vec<Value>,
     groups: Vec<Value>,
+    /// Nothing if the cluster has no composites.
+    #[serde(default)]
+    composites: Option<Vec<Value>>,
 }
 
 /// Why a dump cannot be replayed.
@@ -89,6 +92,10 @@ impl Dumper {
             Some(resource) => self.list(resource).await?,
             None => Vec::new(),
         };
+        let composites = match &self.capabilities.composite {
+            Some(resource) => Some(self.list(resource).await?),
+            None => None,
+        };
         let resource = self.capabilities.pod_group.as_ref();
         Ok(Dump {
             api_version: config::API_VERSION.to_owned(),
@@ -100,6 +107,7 @@ impl Dumper {
             nodes: self.list(&core("Node")).await?,
             namespaces: self.list(&core("Namespace")).await?,
             groups,
+            composites,
         })
     }
 
@@ -148,6 +156,8 @@ impl Dump {
             None => Capabilities::plain(),
             Some(api) => Capabilities::of_api(&api).ok_or(DumpError::GroupsApi(api))?,
         };
+        let capabilities =
+            if self.composites.is_some() { capabilities.with_composites() } else { capabilities };
         let (link, condition) = (capabilities.link, capabilities.group_condition);
         let mut seen = Vec::new();
         for namespace in views::<NamespaceView>("namespaces", self.namespaces)? {
@@ -156,6 +166,9 @@ impl Dump {
         }
         for node in views::<NodeView>("nodes", self.nodes)? {
             seen.push(Seen::Input(Input::NodeSet(Box::new(node.read()))));
+        }
+        for composite in views::<CompositeView>("composites", self.composites.unwrap_or_default())? {
+            seen.push(Seen::Input(Input::CompositeSet(Box::new(composite.read()))));
         }
         if link.has_group_objects() {
             for group in views::<PodGroupView>("groups", self.groups)? {

@@ -12,8 +12,8 @@ use std::pin::pin;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tutti_k8s::{
-    Capabilities, ClaimView, ClassView, CsiNodeView, NamespaceView, NodeView, ObjectKind, PodGroupView,
-    PodView, VolumeView, WorkloadView,
+    Capabilities, ClaimView, ClassView, CompositeView, CsiNodeView, NamespaceView, NodeView, ObjectKind,
+    PodGroupView, PodView, VolumeView, WorkloadView,
 };
 
 /// Objects in one page of a list: few enough for little memory, enough for few round trips.
@@ -50,6 +50,15 @@ pub(super) fn start(
     tasks.spawn(namespaces.run(Api::<NamespaceView>::all(client.clone()), input.clone()));
     if capabilities.storage {
         start_storage(client, input, tasks);
+    }
+    if let Some(resource) = &capabilities.composite {
+        let composites = Watch::of(
+            ObjectKind::Composite,
+            |composite: CompositeView| Input::CompositeSet(Box::new(composite.read())),
+            |composite: CompositeView| Input::CompositeGone(composite.key()),
+        );
+        let api = Api::<CompositeView>::all_with(client.clone(), resource);
+        tasks.spawn(composites.run(api, input.clone()));
     }
     let Some(resource) = &capabilities.pod_group else {
         return;

@@ -99,10 +99,21 @@ impl World {
         self.cluster.add_node(&node).await.expect("the node is taken");
     }
 
+    /// A node with a label for every level of a topology.
+    pub(crate) async fn node_at(&self, name: &str, cpus: &str, labels: &[(&str, &str)]) {
+        let node = NodeTemplate::new(name, [("cpu", cpus), ("memory", "64Gi"), ("pods", "110")]);
+        let node = labels.iter().fold(node, |node, (key, value)| node.label(*key, *value));
+        self.cluster.add_node(&node).await.expect("the node is taken");
+    }
+
     fn groups(&self) -> Api<DynamicObject> {
-        let kind = GroupVersionKind::gvk("scheduling.k8s.io", self.version, "PodGroup");
-        let resource = ApiResource::from_gvk_with_plural(&kind, "podgroups");
-        Api::default_namespaced_with(self.client.clone(), &resource)
+        self.scheduling(self.version, "PodGroup")
+    }
+
+    /// Objects of a kind of `scheduling.k8s.io`.
+    pub(crate) fn scheduling(&self, version: &str, kind: &str) -> Api<DynamicObject> {
+        let kind = GroupVersionKind::gvk("scheduling.k8s.io", version, kind);
+        Api::default_namespaced_with(self.client.clone(), &ApiResource::from_gvk(&kind))
     }
 
     fn pods(&self) -> Api<Pod> {
@@ -110,11 +121,19 @@ impl World {
     }
 
     pub(crate) async fn gang(&self, name: &str, min_count: u32) {
-        let group = json!({
+        self.gang_with(name, min_count, &json!({}), &json!({})).await;
+    }
+
+    /// A gang with these annotations, and with these fields in its spec besides its policy.
+    pub(crate) async fn gang_with(&self, name: &str, min_count: u32, annotations: &Value, fields: &Value) {
+        let mut group = json!({
             "apiVersion": format!("scheduling.k8s.io/{}", self.version), "kind": "PodGroup",
-            "metadata": {"name": name},
+            "metadata": {"name": name, "annotations": annotations},
             "spec": {"schedulingPolicy": {"gang": {"minCount": min_count}}},
         });
+        for (field, value) in fields.as_object().into_iter().flatten() {
+            group["spec"][field] = value.clone();
+        }
         let group = serde_json::from_value(group).expect("it is a group");
         self.groups().create(&PostParams::default(), &group).await.expect("the group is taken");
     }
@@ -126,6 +145,11 @@ impl World {
 
     /// A pod with these fields in its spec besides the usual ones.
     pub(crate) async fn pod_with(&self, name: &str, fields: &Value, cpus: &str) {
+        self.labelled_pod(name, &json!({}), fields, cpus).await;
+    }
+
+    /// The same with labels.
+    pub(crate) async fn labelled_pod(&self, name: &str, labels: &Value, fields: &Value, cpus: &str) {
         let mut spec = json!({
             "schedulerName": "tutti",
             "containers": [{"name": "main", "image": "any", "resources": {"requests": {"cpu": cpus}}}],
@@ -133,7 +157,8 @@ impl World {
         for (field, value) in fields.as_object().into_iter().flatten() {
             spec[field] = value.clone();
         }
-        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec});
+        let metadata = json!({"name": name, "labels": labels});
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec});
         // Of no type, because types know one release and would lose fields of another.
         let pod = serde_json::from_value(pod).expect("it is a pod");
         let resource = ApiResource::erase::<Pod>(&());

@@ -1,9 +1,11 @@
 //! The scheduler against the embedded cluster, through TLS and HTTP.
 
+mod composites;
 mod harness;
 mod malformed;
 mod own_groups;
 mod sim;
 mod soak;
 mod stories;
+mod topology;
 mod workloads;

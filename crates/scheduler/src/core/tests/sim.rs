@@ -302,8 +302,8 @@ impl Sim {
                     self.notify(kind, input);
                 }
             }
-            // No namespace of the simulated cluster has labels, so none needs to be told.
-            ObjectKind::Namespace => {}
+            // No namespace of the simulated cluster has labels, so none needs to be told; composites it has none.
+            ObjectKind::Namespace | ObjectKind::Composite => {}
             ObjectKind::Claim | ObjectKind::Volume | ObjectKind::StorageClass | ObjectKind::CsiNode => {
                 for input in self.storage.inputs(kind) {
                     self.notify(kind, input);
@@ -414,11 +414,12 @@ impl Sim {
                 Answer::Pod { pod, uid, found }
             }
             Effect::PatchGroupCondition { group, uid, condition } => {
-                let exists = self.groups.get(&group).is_some_and(|found| found.uid == uid);
+                let key = group.object().clone();
+                let exists = self.groups.get(&key).is_some_and(|found| found.uid == uid);
                 if exists {
                     self.group_patches.push((*condition).clone());
-                    self.group_conditions.insert(group.clone(), *condition);
-                    self.notify_group(&group.name.clone());
+                    self.group_conditions.insert(key.clone(), *condition);
+                    self.notify_group(&key.name);
                 }
                 written(WriteKey::Group(group), exists)
             }

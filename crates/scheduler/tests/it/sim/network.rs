@@ -124,7 +124,7 @@ impl Sim {
                 Answer::Group { group, found }
             }
             Effect::PatchGroupCondition { group, uid, condition } => {
-                let done = self.server.set_group_condition(&group, &uid, *condition);
+                let done = self.server.set_group_condition(group.object(), &uid, *condition);
                 written(WriteKey::Group(group), done)
             }
             Effect::PatchGroupMarks { group, uid, marks } => {
