@@ -1,7 +1,8 @@
 //! What groups ask of the topology, from annotations to nodes.
 
 use crate::harness::{World, eventually};
-use kube::api::{Patch, PatchParams};
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::GroupVersionKind;
 use serde_json::json;
 use std::collections::BTreeSet;
 
@@ -182,5 +183,27 @@ async fn a_bad_annotation_stops_its_group_only_until_it_is_mended() {
     let groups = world.scheduling(world.version, "PodGroup");
     groups.patch("bad", &PatchParams::default(), &mended).await.expect("the group is changed");
     world.wait_running(4).await;
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_example_does_what_it_says() {
+    let world = World::start().await;
+    // Block x has no two racks for two each, y has.
+    racks(&world, "x", &[("a", 1), ("b", 1)], "3").await;
+    racks(&world, "y", &[("c", 1), ("d", 1)], "5").await;
+    for text in include_str!("../../../../examples/topology.yaml").split("---\n") {
+        let object: DynamicObject = serde_saphyr::from_str(text).expect("it is an object");
+        let kind = object.types.clone().expect("it has a kind");
+        let kind = GroupVersionKind::try_from(kind).expect("its version can be read");
+        let resource = ApiResource::from_gvk(&kind);
+        let api = Api::<DynamicObject>::default_namespaced_with(world.client.clone(), &resource);
+        api.create(&PostParams::default(), &object).await.expect("it is taken");
+    }
+    world.wait_running(4).await;
+    let (first, second) =
+        (racks_of(&world, &names("ranks", 0..2)).await, racks_of(&world, &names("ranks", 2..4)).await);
+    assert_eq!(&first | &second, BTreeSet::from(["c".to_owned(), "d".to_owned()]));
+    assert_eq!((first.len(), second.len()), (1, 1));
     world.end().await;
 }

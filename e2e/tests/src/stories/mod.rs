@@ -10,6 +10,7 @@ mod minimum;
 mod nodes;
 mod scheduler;
 mod silence;
+mod topology;
 mod volumes;
 
 use crate::world::World;
@@ -51,6 +52,9 @@ pub(crate) fn all() -> Vec<Story> {
         Nothing gangs::plain_pods_are_placed_and_restarted_schedulers_go_on,
         Nothing minimum::a_minimum_that_is_lowered_lets_a_waiting_gang_start,
         Nothing minimum::a_minimum_that_is_raised_holds_for_members_that_wait,
+        Nothing topology::topology_of_a_group_is_required_pinned_preferred_and_explained,
+        Nothing topology::topology_annotations_make_slices_and_bad_ones_hurt_nobody_else,
+        Nothing topology::topology_of_a_tree_is_solved_as_one_and_every_node_of_it_says_so,
         Nothing volumes::local_volumes_are_given_once_each_to_a_gang,
         Nothing volumes::a_gang_waits_until_all_its_volumes_are_made,
         Nothing kubectl::people_see_with_kubectl_what_happens,
