@@ -45,8 +45,8 @@ pub enum Action {
         namespace: String,
         /// This one.
         object: Box<Value>,
-        /// Whose events tell of it.
-        told_on: Option<Arc<ObjectReference>>,
+        /// Whose events tell of it, and how.
+        told_on: Option<Told>,
     },
     /// Change an object.
     Patch {
@@ -80,6 +80,24 @@ impl Action {
     /// A change.
     pub fn patch(resource: &Arc<ApiResource>, key: Key, edit: Edit) -> Self {
         Self::Patch { resource: Arc::clone(resource), key, edit }
+    }
+}
+
+/// How events tell of a creation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Told {
+    /// What they are about.
+    pub about: Arc<ObjectReference>,
+    /// The reason when it was made.
+    pub created: &'static str,
+    /// The reason when it could not be.
+    pub failed: &'static str,
+}
+
+impl From<Arc<ObjectReference>> for Told {
+    /// In the words of controllers that make pods.
+    fn from(about: Arc<ObjectReference>) -> Self {
+        Self { about, created: "SuccessfulCreate", failed: "FailedCreate" }
     }
 }
 

@@ -14,6 +14,17 @@ pub enum Change<V> {
     Gone(V),
 }
 
+impl<V> Change<V> {
+    /// The same news about something else.
+    pub fn map<W>(self, convert: impl Fn(V) -> W) -> Change<W> {
+        match self {
+            Self::Listed(all) => Change::Listed(all.into_iter().map(convert).collect()),
+            Self::Seen(one) => Change::Seen(convert(one)),
+            Self::Gone(one) => Change::Gone(convert(one)),
+        }
+    }
+}
+
 /// All objects of one kind.
 #[derive(Debug)]
 pub struct Cache<S = Unread, T = Unread> {

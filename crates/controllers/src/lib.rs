@@ -8,13 +8,14 @@ mod action;
 mod cache;
 mod core;
 mod event;
+pub mod gangs;
 mod pod;
 pub mod protection;
 mod queue;
 pub mod shell;
 mod view;
 
-pub use self::action::{Action, Edit, Note, Plan, Severity, Written};
+pub use self::action::{Action, Edit, Note, Plan, Severity, Told, Written};
 pub use self::cache::{Cache, Change};
 pub use self::core::Core;
 pub use self::pod::{

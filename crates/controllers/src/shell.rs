@@ -1,6 +1,6 @@
 //! Connects a [`Core`] to an API server: watches in, bounded requests out, the clock beside it.
 
-use crate::action::{Action, Edit, Note, Plan, Severity, Written};
+use crate::action::{Action, Edit, Note, Plan, Severity, Told, Written};
 use crate::cache::Change;
 use crate::core::Core;
 use crate::event;
@@ -9,7 +9,7 @@ use crate::view::{Key, View};
 use futures::stream::{BoxStream, FuturesUnordered, SelectAll};
 use futures::{FutureExt as _, StreamExt as _};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Event, ObjectReference};
+use k8s_openapi::api::core::v1::Event;
 use kube::Client;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::{ApiResource, DynamicObject};
@@ -221,7 +221,7 @@ impl Writer {
         resource: &ApiResource,
         namespace: &str,
         object: Value,
-        told_on: Option<Arc<ObjectReference>>,
+        told_on: Option<Told>,
     ) -> Answer {
         let kind = resource.kind.to_lowercase();
         let result = async {
@@ -230,14 +230,16 @@ impl Writer {
             self.api(resource, namespace).create(&params, &object).await
         }
         .await;
-        let (severity, reason, message) = match &result {
-            Ok(created) => {
-                let name = created.metadata.name.as_deref().unwrap_or_default();
-                (Severity::Normal, "SuccessfulCreate", format!("Created {kind}: {name}"))
-            }
-            Err(error) => (Severity::Warning, "FailedCreate", format!("Error creating {kind}: {error}")),
-        };
-        let note = told_on.map(|about| Note { about, severity, reason, message });
+        let note = told_on.map(|Told { about, created, failed }| {
+            let (severity, reason, message) = match &result {
+                Ok(object) => {
+                    let name = object.metadata.name.as_deref().unwrap_or_default();
+                    (Severity::Normal, created, format!("Created {kind}: {name}"))
+                }
+                Err(error) => (Severity::Warning, failed, format!("Error creating {kind}: {error}")),
+            };
+            Note { about, severity, reason, message }
+        });
         match result {
             Ok(created) => Answer { written: trace(resource, &created), note, failed: false },
             Err(error) if code(&error) == Some(409) => {

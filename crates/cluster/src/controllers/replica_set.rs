@@ -81,7 +81,7 @@ pub(super) fn plan(set: &ReplicaSetView, pods: &[&PodView], resources: &Resource
             resource: Arc::clone(&resources.pods),
             namespace: set.key().namespace,
             object: Box::new(owners::pod_of_template(&spec.template, &prefix, set, &resources.replica_sets)),
-            told_on: Some(Arc::clone(&about)),
+            told_on: Some(Arc::clone(&about).into()),
         });
     }
     let surplus = active.len().saturating_sub(wanted).min(PODS_PER_PLAN_MAX);

@@ -241,7 +241,7 @@ impl<'a> Sync<'a> {
                 resource: Arc::clone(&self.resources.pods),
                 namespace: self.job.key().namespace,
                 object: Box::new(pods::new_pod(self.job, self.spec, index, self.resources)),
-                told_on: Some(Arc::clone(&self.about)),
+                told_on: Some(Arc::clone(&self.about).into()),
             });
         }
     }

@@ -1,0 +1,141 @@
+//! Where objects that run several pods together say so: one row a kind.
+
+use crate::view::{Condition, View, controller_of};
+use serde_json::Value;
+
+/// Most roles of one object, as a Workload takes no more templates.
+pub(super) const ROLES_MAX: usize = 8;
+
+/// The annotation by which an object asks for a gang, whatever the rules of its kind say.
+pub const GANG_ANNOTATION: &str = "tutti.dev/gang";
+/// The annotation of objects whose groups somebody above them makes.
+const DELEGATED_ANNOTATION: &str = "scheduling.k8s.io/group-template-name";
+/// The scheduler of pods that name none.
+const DEFAULT_SCHEDULER: &str = "default-scheduler";
+
+/// Where one kind says what. Places are JSON pointers; the empty one is the whole.
+#[derive(Debug)]
+pub struct Row {
+    /// API group.
+    pub group: &'static str,
+    /// API version.
+    pub version: &'static str,
+    /// Kind.
+    pub kind: &'static str,
+    /// Plural.
+    pub plural: &'static str,
+    /// In `spec`: the roles. A list has a role an entry; anything else is the only role.
+    roles: &'static str,
+    /// In a role: how many pods run at a time; one where it is absent.
+    replicas: &'static str,
+    /// In a role: the template of its pods.
+    template: &'static str,
+    /// In a role: how its pods are to be scheduled, and with it the minimum of a gang.
+    scheduling: &'static str,
+    /// Whether a role of so many pods runs all of them at once or makes no sense.
+    runs_at_once: fn(role: &Value, replicas: u32) -> bool,
+    /// In `status`: numbers that are above zero once a pod ran.
+    progress: &'static [&'static str],
+    /// Conditions that say that it has ended.
+    ends: &'static [&'static str],
+    /// Kinds that own such objects without having groups of their own.
+    plain_owners: &'static [&'static str],
+}
+
+/// Jobs.
+pub const JOB: Row = Row {
+    group: "batch",
+    version: "v1",
+    kind: "Job",
+    plural: "jobs",
+    roles: "",
+    replicas: "/parallelism",
+    template: "/template",
+    scheduling: "/scheduling",
+    runs_at_once: |role, replicas| {
+        role.pointer("/completionMode").and_then(Value::as_str) == Some("Indexed")
+            && role.pointer("/completions").and_then(Value::as_u64) == Some(u64::from(replicas))
+            && replicas > 1
+    },
+    progress: &["/ready", "/succeeded", "/failed"],
+    ends: &["Complete", "Failed"],
+    plain_owners: &["CronJob"],
+};
+
+/// All that is read of an object's spec.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Asks {
+    /// By their order. More than the limit are as good as none.
+    pub(super) roles: Vec<Role>,
+}
+
+/// One role.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Role {
+    pub(super) replicas: u32,
+    pub(super) runs_at_once: bool,
+    pub(super) scheduling: Option<Value>,
+    pub(super) scheduler_name: String,
+    pub(super) priority_class: Option<String>,
+    /// Its pods name a group themselves.
+    pub(super) has_group: bool,
+}
+
+/// All that is read of an object's status.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// A pod runs or ran.
+    pub(super) has_run: bool,
+    /// It is over.
+    pub(super) has_ended: bool,
+}
+
+/// An object that may want a gang.
+pub type Owner = View<Asks, Progress>;
+
+impl Row {
+    /// What matters of an object; the rest of it is not kept.
+    pub fn read(&self, object: View<Value, Value>) -> Owner {
+        let roles = match object.spec.pointer(self.roles) {
+            Some(Value::Array(roles)) if roles.len() > ROLES_MAX => Vec::new(),
+            Some(Value::Array(roles)) => roles.iter().map(|role| self.role(role)).collect(),
+            Some(role) => vec![self.role(role)],
+            None => Vec::new(),
+        };
+        let status = &object.status;
+        let counts = |place: &&str| status.pointer(place).and_then(Value::as_u64).is_some_and(|n| n > 0);
+        let conditions = status.get("conditions").and_then(Value::as_array).into_iter().flatten();
+        let has_ended = conditions
+            .filter_map(|condition| serde_json::from_value::<Condition>(condition.clone()).ok())
+            .any(|condition| condition.is_true() && self.ends.contains(&condition.kind.as_str()));
+        let progress = Progress { has_run: self.progress.iter().any(counts), has_ended };
+        View { metadata: object.metadata, spec: Asks { roles }, status: progress }
+    }
+
+    fn role(&self, role: &Value) -> Role {
+        let replicas = role.pointer(self.replicas).and_then(Value::as_u64).unwrap_or(1);
+        let replicas = u32::try_from(replicas).unwrap_or(u32::MAX);
+        let pod = role.pointer(self.template).and_then(|template| template.get("spec"));
+        let text = |field: &str| pod?.get(field)?.as_str().filter(|text| !text.is_empty());
+        Role {
+            replicas,
+            runs_at_once: (self.runs_at_once)(role, replicas),
+            scheduling: role.pointer(self.scheduling).filter(|value| value.is_object()).cloned(),
+            scheduler_name: text("schedulerName").unwrap_or(DEFAULT_SCHEDULER).to_owned(),
+            priority_class: text("priorityClassName").map(str::to_owned),
+            has_group: pod.and_then(|pod| pod.get("schedulingGroup")).is_some_and(|group| !group.is_null()),
+        }
+    }
+
+    /// True if somebody above this object sees to its groups.
+    pub(super) fn is_delegated(&self, owner: &Owner) -> bool {
+        owner.annotation(DELEGATED_ANNOTATION).is_some()
+            || controller_of(&owner.metadata)
+                .is_some_and(|parent| !self.plain_owners.contains(&&*parent.kind))
+    }
+}
+
+/// True if an object asks for a gang by annotation.
+pub(super) fn is_annotated(owner: &Owner) -> bool {
+    owner.annotation(GANG_ANNOTATION) == Some("true")
+}
