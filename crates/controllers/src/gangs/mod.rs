@@ -204,7 +204,7 @@ impl Gangs {
             Some(group) if is_owned_by(group, owner) => self.resize_group(group, template),
             Some(_) => None,
             None if owner.status.has_run => None,
-            None => Some(self.new_group(owner, &name, self.api.group_spec(template, workload), parent)),
+            None => Some(self.new_group(owner, &name, &self.api.group_spec(template, workload), parent)),
         }
     }
 
@@ -226,7 +226,7 @@ impl Gangs {
         self.create(owner, resource, object, "WorkloadCreated", "FailedWorkloadCreate")
     }
 
-    fn new_group(&self, owner: &Owner, name: &str, spec: Value, parent: Option<&Made>) -> Action {
+    fn new_group(&self, owner: &Owner, name: &str, spec: &Value, parent: Option<&Made>) -> Action {
         let resource = &self.api.groups;
         let object = json!({
             "apiVersion": resource.api_version, "kind": resource.kind,
