@@ -155,6 +155,8 @@ pub struct GroupReading {
     pub scheduled: Option<Condition>,
     /// What annotations of ours say.
     pub marks: GroupMarks,
+    /// Identity of the Job that it was made for.
+    pub job: Option<Text>,
     /// What could not be understood.
     pub errors: Vec<ObjectError>,
 }
@@ -218,6 +220,7 @@ impl<K: Kind<Spec = PodGroupSpecView, Status = PodGroupStatusView>> View<K> {
             group,
             scheduled,
             marks,
+            job: self.job_uid(),
             errors: problems.into_errors(asker.kind(), &key),
             key,
         }

@@ -54,6 +54,8 @@ pub struct PodReading {
     pub scheduled: Option<Condition>,
     /// True if a controller makes it again when it is deleted.
     pub controlled: bool,
+    /// Identity of the Job that it belongs to.
+    pub job: Option<Text>,
     /// What could not be understood.
     pub errors: Vec<ObjectError>,
 }
@@ -124,6 +126,7 @@ impl PodView {
             version: self.version(),
             scheduled: condition::find(&status.conditions, POD_SCHEDULED),
             controlled: self.is_controlled(),
+            job: self.job_uid(),
             errors: problems.into_errors(ObjectKind::Pod, &key),
         }
     }

@@ -91,6 +91,13 @@ impl<K: Kind> View<K> {
         owners.find(|owner| owner.controller == Some(true)).map(|owner| owner.uid.as_str().into())
     }
 
+    /// Identity of the Job that it belongs to.
+    pub(crate) fn job_uid(&self) -> Option<Text> {
+        let mut owners = self.metadata.owner_references.iter().flatten();
+        let job = owners.find(|owner| owner.controller == Some(true))?;
+        (job.kind == "Job").then(|| job.uid.as_str().into())
+    }
+
     /// An annotation, if it is one of those that are read.
     pub(crate) fn annotation(&self, name: &str) -> Option<&str> {
         self.metadata.annotations.as_ref()?.get(name).map(String::as_str)

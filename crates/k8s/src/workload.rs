@@ -204,6 +204,8 @@ impl WorkloadReading {
             group,
             scheduled: None,
             marks: self.marks(key),
+            // Pods name parts of workloads themselves.
+            job: None,
             errors: self.errors.clone(),
         })
     }

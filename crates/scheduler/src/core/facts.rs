@@ -58,6 +58,7 @@ impl Core {
         self.unlisted.remove(&kind);
         if self.unlisted.is_empty() && !self.synced {
             self.synced = true;
+            self.members.all_listed();
             self.tell(Event::TakeOver, now);
             let (pods, nodes, groups) = (self.pods.len(), self.nodes.len(), self.groups.len());
             self.report(Fact::Synced { pods, nodes, groups });
@@ -68,15 +69,25 @@ impl Core {
     ///
     /// A pod that was not understood is never placed. If it has a node already it is counted with what could be
     /// read of it: leaving it out would call its whole room free.
-    pub(super) fn pod_set(&mut self, reading: PodReading, now: Time) {
-        let PodReading { mut pod, version, scheduled, controlled, errors } = reading;
+    pub(super) fn pod_set(&mut self, mut reading: PodReading, now: Time) {
+        self.members.complete(&mut reading, !self.synced);
+        let PodReading { mut pod, version, scheduled, controlled, job: _, errors } = reading;
         let key = pod.key.clone();
         if !self.can_be_named(&key, &errors) {
             return;
         }
         self.listed(ObjectKind::Pod, &key);
         if self.pods.get(&key).is_some_and(|known| known.uid != pod.uid) {
-            self.pod_gone(&key, now);
+            self.forget_pod(&key, now);
+        }
+        match self.pods.get(&key) {
+            // Decided on without its group; it stays so until the outcome is known.
+            Some(known) if known.group != pod.group && self.binds.contains(&key) => {
+                pod.group.clone_from(&known.group);
+            }
+            // The group that it belongs to by its Job was found since.
+            Some(known) if known.group != pod.group => self.forget_pod(&key, now),
+            _ => {}
         }
         let ours = self.config.serves(&pod.scheduler_name);
         if !self.pods.contains_key(&key) {
@@ -153,6 +164,11 @@ impl Core {
     }
 
     pub(super) fn pod_gone(&mut self, key: &ObjectKey, now: Time) {
+        self.members.pod_gone(key);
+        self.forget_pod(key, now);
+    }
+
+    fn forget_pod(&mut self, key: &ObjectKey, now: Time) {
         self.set_standing(key, Standing::Absent);
         let Some(known) = self.pods.remove(key) else {
             return;
@@ -225,16 +241,21 @@ impl Core {
         }
         let unit = UnitKey::Group(key.clone());
         let policy = reading.group.as_ref().map(|group| group.policy);
-        let marks = reading.marks.clone();
+        let (marks, job) = (reading.marks.clone(), reading.job.clone());
         let Some(seen) = self.see_group(&unit, reading) else {
             return;
         };
         self.gang_seen(&key, policy, &marks);
         let event = match seen.group.clone() {
             Some(group) => Event::GroupSet(Box::new(group)),
-            None => Event::GroupGone(key),
+            None => Event::GroupGone(key.clone()),
         };
         self.tell_seen(&unit, event, seen, now);
+        if let Some(job) = job {
+            for pod in self.members.group_seen(&job, &key) {
+                self.pod_set(pod, now);
+            }
+        }
     }
 
     pub(super) fn group_gone(&mut self, key: &ObjectKey, now: Time) {
@@ -242,6 +263,7 @@ impl Core {
             return;
         };
         self.group_writes.cancel(&UnitKey::Group(key.clone()));
+        self.members.group_gone(key);
         self.withdraw_complaint(&known.uid);
         self.gang_gone(key, now);
         self.tell(Event::GroupGone(key.clone()), now);
@@ -285,7 +307,8 @@ impl Core {
 
     /// Keeps what was read of a group or composite; `None` if it cannot be kept, or something newer is known.
     fn see_group(&mut self, unit: &UnitKey, reading: GroupReading) -> Option<SeenGroup> {
-        let GroupReading { key, uid, generation, version, group, scheduled, marks: _, errors } = reading;
+        let GroupReading { key, uid, generation, version, group, scheduled, marks: _, job: _, errors } =
+            reading;
         if !self.can_be_named(&key, &errors) {
             return None;
         }

@@ -5,7 +5,7 @@
 //! played at this boundary and replayed exactly.
 //!
 //! * `leadership`: whether we may act;
-//! * `facts`: what watches tell;
+//! * `facts`: what watches tell, and `members`: pods whose group follows from their Job;
 //! * `confirm`: a last look at a group before its gang starts, and `launch`: at everybody in it;
 //! * `binds`: bindings until everybody knows how they ended;
 //! * `gangs`: what becomes of gangs below their minimum, and `evictions`: members of those that are taken back;
@@ -27,6 +27,7 @@ pub mod gangs;
 mod lane;
 mod launch;
 mod leadership;
+mod members;
 pub mod message;
 mod pump;
 mod report;
@@ -46,6 +47,7 @@ use gangs::{Gangs, Standing};
 use lane::{Lane, Pace};
 use launch::Launches;
 use leadership::Leadership;
+use members::Members;
 use message::{Effect, EventKey, Fact, Input, Marks, WriteKey};
 use std::collections::{BTreeMap, BTreeSet};
 use storage::{KnownStorage, STORAGE_KINDS};
@@ -132,6 +134,7 @@ pub struct Core {
     listing: BTreeMap<ObjectKind, BTreeSet<ObjectKey>>,
     leadership: Leadership,
     gangs: Gangs,
+    members: Members,
     storage: KnownStorage,
     volume_waits: VolumeWaits,
     confirms: Confirms,
@@ -183,6 +186,7 @@ impl Core {
             listing: BTreeMap::new(),
             leadership,
             gangs: Gangs::default(),
+            members: Members::default(),
             storage: KnownStorage::default(),
             volume_waits: VolumeWaits::default(),
             confirms: Confirms::default(),
@@ -318,6 +322,7 @@ impl Core {
         self.unlisted = kinds(&self.capabilities);
         self.synced = false;
         self.gangs = Gangs::default();
+        self.members = Members::default();
         self.storage = KnownStorage::default();
         self.volume_waits.clear();
         self.confirms.clear();

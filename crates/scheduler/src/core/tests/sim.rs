@@ -252,6 +252,7 @@ impl Sim {
             version: self.version.to_string().into(),
             scheduled: self.pod_conditions.get(&pod.key).cloned(),
             controlled: !self.uncontrolled.contains(&pod.key),
+            job: None,
             errors: errors.collect(),
             pod,
         }
@@ -267,6 +268,7 @@ impl Sim {
             version: self.version.to_string().into(),
             scheduled: self.group_conditions.get(key).cloned(),
             marks: self.marks.get(key).cloned().unwrap_or_default(),
+            job: None,
             group: Some(group),
             errors: vec![],
         }

@@ -285,6 +285,7 @@ fn reading_of_pod(pod: &SimPod) -> PodReading {
         version: pod.version.to_string().into(),
         scheduled: pod.condition.clone(),
         controlled: pod.controlled,
+        job: None,
         errors: vec![],
         pod: pod.pod.clone(),
     }
@@ -298,6 +299,7 @@ fn reading_of_group(group: &SimGroup) -> GroupReading {
         version: group.version.to_string().into(),
         scheduled: group.condition.clone(),
         marks: group.marks.clone(),
+        job: None,
         group: Some(group.group.clone()),
         errors: vec![],
     }
