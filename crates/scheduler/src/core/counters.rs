@@ -7,6 +7,7 @@
 
 use super::Core;
 use super::gangs::GangState;
+use super::waits::Constraint;
 use std::collections::BTreeMap;
 use tutti_engine::{Census, UnitKey};
 use tutti_model::{Text, Time};
@@ -95,6 +96,8 @@ pub struct Counters {
     pub writes_given_up: u64,
     /// From the moment a pod was seen until it was bound, in this process.
     pub pod_seconds: Histogram,
+    /// How long units waited for one thing, counted once they wait no longer or for something else.
+    pub waited: BTreeMap<Constraint, Histogram>,
 }
 
 /// How things stand.

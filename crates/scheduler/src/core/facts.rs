@@ -177,6 +177,7 @@ impl Core {
             self.joins(group, known.ours, false);
         }
         self.evictions.cancel(key);
+        self.waits_no_longer(&UnitKey::Pod(key.clone()), now);
         self.volume_waits.look_at_pod(key);
         self.binds.forget(key);
         self.pod_writes.cancel(key);
@@ -266,6 +267,7 @@ impl Core {
         self.members.group_gone(key);
         self.withdraw_complaint(&known.uid);
         self.gang_gone(key, now);
+        self.waits_no_longer(&UnitKey::Group(key.clone()), now);
         self.tell(Event::GroupGone(key.clone()), now);
     }
 
@@ -293,6 +295,7 @@ impl Core {
         };
         self.group_writes.cancel(&UnitKey::Composite(key.clone()));
         self.withdraw_complaint(&known.uid);
+        self.waits_no_longer(&UnitKey::Composite(key.clone()), now);
         self.tell(Event::CompositeGone(key.clone()), now);
     }
 

@@ -12,6 +12,7 @@
 //! * `storage`: what watches tell about storage, and `volumes`: claims that get a volume before their pods are bound;
 //! * `answers`: what requests answer;
 //! * `report`: conditions and events;
+//! * `waits`: how long units wait, and for what;
 //! * `counters` and `dump`: how things stand, in numbers and in full;
 //! * `lane`: writes of less worth than bindings, coalesced and paced; `window`: how many of all this at once.
 
@@ -35,6 +36,7 @@ mod storage;
 #[cfg(test)]
 mod tests;
 mod volumes;
+pub mod waits;
 mod window;
 
 use crate::config::Config;
@@ -56,6 +58,7 @@ use tutti_k8s::request::EventNote;
 use tutti_k8s::{Capabilities, Condition, ObjectKind};
 use tutti_model::{ObjectKey, Pod, Text, Time};
 use volumes::VolumeWaits;
+use waits::Waits;
 use window::Window;
 
 /// Decisions in one step; the rest is taken in the next, so that answers are not kept waiting.
@@ -127,6 +130,7 @@ pub struct Core {
     composites: BTreeMap<ObjectKey, KnownGroup>,
     /// Why groups and composites wait, so that one that is made anew or changed can be told again.
     waiting: BTreeMap<UnitKey, (&'static str, Text)>,
+    waits: Waits,
     namespaces: BTreeSet<Text>,
     /// Kinds whose first list is not in yet.
     unlisted: BTreeSet<ObjectKind>,
@@ -182,6 +186,7 @@ impl Core {
             composites: BTreeMap::new(),
             namespaces: BTreeSet::new(),
             waiting: BTreeMap::new(),
+            waits: Waits::new(),
             unlisted: kinds(&capabilities),
             listing: BTreeMap::new(),
             leadership,
@@ -318,6 +323,7 @@ impl Core {
         self.composites.clear();
         self.namespaces.clear();
         self.waiting.clear();
+        self.waits.clear();
         self.listing.clear();
         self.unlisted = kinds(&self.capabilities);
         self.synced = false;

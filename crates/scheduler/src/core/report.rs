@@ -30,6 +30,7 @@ impl Core {
     /// A unit has a place.
     pub(super) fn placed(&mut self, placement: Placement, now: Time) {
         self.count_attempt(&placement.unit, |attempts| &mut attempts.scheduled);
+        self.waits_no_longer(&placement.unit, now);
         self.prepare_volumes(placement, now);
     }
 
@@ -101,6 +102,7 @@ impl Core {
     /// A unit cannot start: the group and its members are told why.
     pub(super) fn refused(&mut self, waiting: &Waiting, now: Time) {
         let sentence = Text::from(waiting.refusal.to_string());
+        self.waits(&waiting.unit, &waiting.refusal, now);
         let gathering = is_gathering(&waiting.refusal);
         let reason = reason_of(&waiting.refusal);
         match &waiting.refusal {

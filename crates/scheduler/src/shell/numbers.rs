@@ -2,6 +2,7 @@
 
 use crate::core::counters::{Attempts, BUCKETS_MS, Counters, Gauges, Histogram};
 use crate::core::gangs::GangState;
+use crate::core::waits::Constraint;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
@@ -50,6 +51,7 @@ impl Writer<'_> {
             "From the moment a pod was seen until it was bound",
             &counters.pod_seconds,
         )?;
+        self.waited(counters)?;
         self.queues(gauges)?;
         self.cache(gauges)?;
         self.gangs(gauges)?;
@@ -134,10 +136,32 @@ impl Writer<'_> {
 
     fn seconds(&mut self, name: &str, help: &str, times: &Histogram) -> Result<(), Error> {
         let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Histogram)?;
-        let bounds = BUCKETS_MS.iter().map(|&ms| ms as f64 / 1000.0).chain([f64::INFINITY]);
-        let counts = times.counts.iter().copied().chain([times.beyond]);
-        let buckets: Vec<(f64, u64)> = bounds.zip(counts).collect();
-        metric.encode_histogram::<NoLabelSet>(times.sum_ms as f64 / 1000.0, times.count(), &buckets, None)
+        metric.encode_histogram::<NoLabelSet>(
+            times.sum_ms as f64 / 1000.0,
+            times.count(),
+            &buckets(times),
+            None,
+        )
+    }
+
+    fn waited(&mut self, counters: &Counters) -> Result<(), Error> {
+        let help =
+            "How long units waited, by what for; counted once they wait no longer or for something else";
+        let mut metric =
+            self.0.encode_descriptor("tutti_waited_seconds", help, None, MetricType::Histogram)?;
+        let none = Histogram::default();
+        for constraint in Constraint::ALL {
+            let times = counters.waited.get(&constraint).unwrap_or(&none);
+            let label: Label = [("constraint", constraint.as_str())];
+            let mut family = metric.encode_family(&label)?;
+            family.encode_histogram::<NoLabelSet>(
+                times.sum_ms as f64 / 1000.0,
+                times.count(),
+                &buckets(times),
+                None,
+            )?;
+        }
+        Ok(())
     }
 
     fn queues(&mut self, gauges: &Gauges) -> Result<(), Error> {
@@ -198,6 +222,12 @@ impl Writer<'_> {
         }
         Ok(())
     }
+}
+
+/// Upper bounds in seconds, and how many are within each and beyond the one before.
+fn buckets(times: &Histogram) -> Vec<(f64, u64)> {
+    let bounds = BUCKETS_MS.iter().map(|&ms| ms as f64 / 1000.0).chain([f64::INFINITY]);
+    bounds.zip(times.counts.iter().copied().chain([times.beyond])).collect()
 }
 
 fn gangs_waiting(gauges: &Gauges) -> u64 {

@@ -3,6 +3,7 @@
 use super::sim::{Fault, Sim, key};
 use crate::config::Config;
 use crate::core::message::{Fact, Input};
+use crate::core::waits::Constraint;
 use tutti_k8s::ObjectKind;
 
 fn fault(sim: &mut Sim, pod: &str, faults: &[Fault]) {
@@ -39,6 +40,24 @@ fn a_gang_that_does_not_fit_starts_when_a_node_joins() {
     sim.node("b", 2);
     sim.run();
     assert_eq!(sim.bound(), 8);
+}
+
+#[test]
+fn waiting_is_counted_by_what_is_waited_for() {
+    let mut sim = Sim::new();
+    sim.node("a", 6);
+    sim.gang("g", 8);
+    sim.gang_pods("g", 7, 1);
+    sim.run_for(60);
+    sim.pod("g-7", Some("g"), 1);
+    sim.run_for(30);
+    sim.node("b", 2);
+    sim.run();
+    let waited = &sim.core.counters().waited;
+    let seconds = |constraint| waited.get(&constraint).map(|times| (times.count(), times.sum_ms / 1000));
+    assert_eq!(seconds(Constraint::Members), Some((1, 60)));
+    assert_eq!(seconds(Constraint::Room), Some((1, 30)));
+    assert_eq!(waited.len(), 2);
 }
 
 #[test]
