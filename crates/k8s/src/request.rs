@@ -62,12 +62,8 @@ pub fn group_condition_apply(resource: &ApiResource, name: &str, uid: &str, cond
 /// Strategic merge patch of `status` that sets one condition of a pod, if a version is given only if the pod is
 /// still at it: a pod that was bound meanwhile must not be called unschedulable.
 pub fn pod_condition_patch(uid: &str, version: Option<&str>, condition: &Condition) -> Value {
-    let metadata = match version {
-        Some(version) => json!({"uid": uid, "resourceVersion": version}),
-        None => json!({"uid": uid}),
-    };
     json!({
-        "metadata": metadata,
+        "metadata": precondition(uid, version),
         "status": {"conditions": [{
             "type": &*condition.kind,
             "status": condition.status.as_str(),
@@ -78,16 +74,27 @@ pub fn pod_condition_patch(uid: &str, version: Option<&str>, condition: &Conditi
     })
 }
 
-/// Merge patch that sets annotations, or removes those without a value, if the object is still the same.
-pub fn annotations_patch(uid: &str, annotations: &[(Text, Option<Text>)]) -> Value {
+/// Merge patch that sets annotations, or removes those without a value, if the object is still the same, and if a
+/// version is given only if it is still at it.
+pub fn annotations_patch(uid: &str, version: Option<&str>, annotations: &[(Text, Option<Text>)]) -> Value {
     let annotations: serde_json::Map<String, Value> =
         annotations.iter().map(|(key, value)| (key.to_string(), json!(value.as_deref()))).collect();
-    json!({"metadata": {"uid": uid, "annotations": annotations}})
+    let mut metadata = precondition(uid, version);
+    metadata["annotations"] = Value::Object(annotations);
+    json!({"metadata": metadata})
+}
+
+/// What must still be true of an object that is patched.
+fn precondition(uid: &str, version: Option<&str>) -> Value {
+    match version {
+        Some(version) => json!({"uid": uid, "resourceVersion": version}),
+        None => json!({"uid": uid}),
+    }
 }
 
 /// Merge patch that asks for a volume where this node reaches it, or asks no longer.
 pub fn selected_node_patch(uid: &str, node: Option<&str>) -> Value {
-    annotations_patch(uid, &[(SELECTED_NODE.into(), node.map(Text::from))])
+    annotations_patch(uid, None, &[(SELECTED_NODE.into(), node.map(Text::from))])
 }
 
 /// Merge patch that keeps a volume for a claim, only if the volume is still at this version: nobody else may have taken
@@ -247,8 +254,16 @@ mod tests {
         let kept = kept_volume_patch("9", &ObjectKey::new("a", "c"), "u");
         assert_eq!(kept["metadata"]["resourceVersion"], json!("9"));
         assert_eq!(kept["spec"]["claimRef"]["uid"], json!("u"));
-        let marks = annotations_patch("u", &[("a/b".into(), Some("c".into())), ("a/d".into(), None)]);
-        assert_eq!(marks, json!({"metadata": {"uid": "u", "annotations": {"a/b": "c", "a/d": null}}}));
+        let marks = [("a/b".into(), Some("c".into())), ("a/d".into(), None)];
+        let annotations = json!({"a/b": "c", "a/d": null});
+        assert_eq!(
+            annotations_patch("u", None, &marks),
+            json!({"metadata": {"uid": "u", "annotations": annotations}})
+        );
+        assert_eq!(
+            annotations_patch("u", Some("9"), &marks),
+            json!({"metadata": {"uid": "u", "resourceVersion": "9", "annotations": annotations}})
+        );
     }
 
     #[test]

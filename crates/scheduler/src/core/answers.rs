@@ -106,7 +106,7 @@ impl Core {
         match &outcome {
             WriteOutcome::Done => self.write_window.good(),
             WriteOutcome::Throttled { .. } => self.counters.throttled += 1,
-            WriteOutcome::Rejected(_) | WriteOutcome::Failed(_) => {}
+            WriteOutcome::Rejected(_) | WriteOutcome::Failed(_) | WriteOutcome::Conflict(_) => {}
         }
         let given_up = match &key {
             WriteKey::Group(group) => {
@@ -118,6 +118,9 @@ impl Core {
             WriteKey::Storage(storage) => self.storage_answered(storage, outcome, now),
             WriteKey::Marks(group) => {
                 let is_done = outcome == WriteOutcome::Done;
+                if matches!(outcome, WriteOutcome::Conflict(_)) {
+                    self.confirms.look(group);
+                }
                 let given_up = ended(&mut self.mark_writes, group, outcome, &mut self.write_window, now);
                 if is_done && !self.mark_writes.contains(group) {
                     self.marks_written(group, true, now);
@@ -148,7 +151,7 @@ pub(super) fn ended<K: Ord + Clone, V: Clone>(
             lane.done(key);
             Some(why)
         }
-        WriteOutcome::Failed(why) => (lane.failed(key, now) == AfterFailure::GivenUp).then_some(why),
+        WriteOutcome::Failed(why) | WriteOutcome::Conflict(why) => (lane.failed(key, now) == AfterFailure::GivenUp).then_some(why),
         WriteOutcome::Throttled { pause, .. } => {
             let until = window.throttled(pause, now);
             lane.postpone(key, until);

@@ -32,9 +32,18 @@ pub(crate) struct Confirms {
     paused: BTreeSet<(Time, ObjectKey)>,
     /// Groups that are being read. One look at a time, so that every answer is that of the latest question.
     under_way: BTreeSet<ObjectKey>,
+    /// Groups that are read although nothing of theirs is about to start.
+    unsure: BTreeSet<ObjectKey>,
 }
 
 impl Confirms {
+    /// A group has turned out not to be what it was thought to be; it is read anew.
+    pub(crate) fn look(&mut self, group: &ObjectKey) {
+        if self.unsure.insert(group.clone()) {
+            self.queue.push_back(group.clone());
+        }
+    }
+
     pub(crate) fn contains(&self, group: &ObjectKey) -> bool {
         self.by_group.contains_key(group)
     }
@@ -69,8 +78,13 @@ impl Confirms {
                 // Its turn comes when that answer is there.
                 continue;
             }
-            if let Some(confirm) = self.by_group.get_mut(&group) {
+            let is_unsure = self.unsure.remove(&group);
+            let confirm = self.by_group.get_mut(&group);
+            let asks = is_unsure || confirm.is_some();
+            if let Some(confirm) = confirm {
                 confirm.asking = true;
+            }
+            if asks {
                 self.under_way.insert(group.clone());
                 return Some(Effect::GetGroup(group));
             }
@@ -81,11 +95,11 @@ impl Confirms {
     /// The placement that an answer is about; `None` if the question is older than it, or nobody asks any more.
     fn answered(&mut self, group: &ObjectKey) -> Option<Confirm> {
         self.under_way.remove(group);
-        if !self.by_group.get(group)?.asking {
+        let is_asked = self.by_group.get(group).is_some_and(|confirm| confirm.asking);
+        if !is_asked || self.unsure.contains(group) {
             self.queue.push_back(group.clone());
-            return None;
         }
-        self.by_group.remove(group)
+        if is_asked { self.by_group.remove(group) } else { None }
     }
 }
 
@@ -116,6 +130,11 @@ impl Core {
     /// A look was answered.
     pub(super) fn group_answered(&mut self, group: &ObjectKey, found: GroupLookup, now: Time) {
         let Some(mut confirm) = self.confirms.answered(group) else {
+            // What is known now is better than what was thought before, whoever asked.
+            match found {
+                GroupLookup::Found(reading) => self.group_set(*reading, now),
+                GroupLookup::Gone | GroupLookup::Unknown(_) => {}
+            }
             return;
         };
         match found {

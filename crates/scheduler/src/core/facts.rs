@@ -322,20 +322,28 @@ impl Core {
         if let Some(seen) = self.listing.get_mut(&kind) {
             seen.insert(key.clone());
         }
-        // A look may have told of a newer one than the watch has come to.
-        if known.get(&key).is_some_and(|known| known.generation > generation) {
+        // A look may have told of a newer one than the watch has come to. A list is believed in any case: versions may
+        // begin anew in a cluster that was restored.
+        let is_listed = self.listing.contains_key(&kind);
+        if !is_listed && known.get(&key).is_some_and(|known| is_older(&version, &known.version)) {
             return None;
         }
         let new = !known.contains_key(&key);
         let known = known.entry(key).or_insert_with(|| KnownGroup {
             uid,
+            version: version.clone(),
             generation,
+            asks: None,
             scheduled: Belief::default(),
             complained_at: None,
             reported: None,
         });
-        let changed = new || known.generation != generation;
+        let changed = new || known.asks.as_deref() != group.as_ref();
+        if changed {
+            known.asks = group.clone().map(Box::new);
+        }
         known.generation = generation;
+        known.version = version.clone();
         known.scheduled.see(scheduled);
         if known.scheduled.holds() {
             // Somebody else has started it; what waits to be written is out of date.
@@ -389,6 +397,11 @@ struct SeenGroup {
 /// The key of an object that is in no namespace.
 pub(super) fn cluster_key(name: &Text) -> ObjectKey {
     ObjectKey::new("", name.clone())
+}
+
+/// True if one version is certainly older than another. Versions are numbers that grow; what is none is not compared.
+fn is_older(version: &str, than: &str) -> bool {
+    matches!((version.parse::<u64>(), than.parse::<u64>()), (Ok(version), Ok(than)) if version < than)
 }
 
 fn vanished<'a>(known: impl Iterator<Item = &'a ObjectKey>, listed: &BTreeSet<ObjectKey>) -> Vec<ObjectKey> {

@@ -23,6 +23,9 @@ use tutti_model::{ObjectKey, Phase, Pod, Policy, Text, Time};
 
 /// A start that ends within this time leaves no mark of when it would have been unwound.
 const MARK_AFTER_SECONDS: i64 = 10;
+/// Marks are written so much later than they are wanted: by then it is known what else was written on the group at that
+/// moment, and the mark is not refused because of it.
+const MARK_PAUSE_MS: i64 = 250;
 /// While bindings of a gang are under way it is not judged; it is looked at again so much later.
 const BUSY_SECONDS: i64 = 1;
 
@@ -350,8 +353,14 @@ impl Core {
         if state == partial.state {
             return;
         }
+        // An unwinding gang gets a mark of its own, even if its deadline was written by somebody before us: once ours is
+        // there, whatever else is on its way to the group is about an older version of it and comes too late.
+        let deadline = match state {
+            GangState::Unwinding => Time(now.0.div_euclid(1000).saturating_add(1).saturating_mul(1000)),
+            GangState::Completing | GangState::Kept => partial.deadline,
+        };
         if let Some(gang) = self.gangs.by_group.get_mut(group) {
-            gang.partial = Some(Partial { state, ..partial });
+            gang.partial = Some(Partial { state, deadline, ..partial });
         }
         let seconds = now.0.saturating_sub(partial.since.0) / 1000;
         let message = format!("{counted} of at least {minimum} members run since {seconds} s: {why}");
@@ -363,8 +372,6 @@ impl Core {
             self.counters.gangs_kept += 1;
         } else {
             self.tell(Event::Suspend(UnitKey::Group(group.clone())), now);
-            // If it was marked before, nothing stands in the way.
-            self.evict_members(group, now);
         }
     }
 
@@ -407,9 +414,11 @@ impl Core {
         let Some(gang) = self.gangs.by_group.get(group) else {
             return;
         };
-        let unwinds = gang.partial.is_some_and(|partial| partial.state == GangState::Unwinding);
-        let is_marked = gang.asked.is_none() && gang.marked.unwind_at.is_some();
-        if !is_marked || !unwinds {
+        let is_marked = gang.partial.is_some_and(|partial| {
+            let marked = gang.asked.is_none() && gang.marked.unwind_at == Some(partial.deadline);
+            marked && partial.state == GangState::Unwinding
+        });
+        if !is_marked {
             return;
         }
         for pod in gang.bound.keys().cloned().collect::<Vec<_>>() {
@@ -444,7 +453,8 @@ impl Core {
             (FULLY_BOUND.into(), wanted.fully_bound.then(|| mark_time(now))),
             (UNWIND_AT.into(), wanted.unwind_at.map(mark_time)),
         ];
-        if let Some(total) = self.mark_writes.put(group.clone(), (known.uid.clone(), marks), now) {
+        let due = Time(now.0.saturating_add(MARK_PAUSE_MS));
+        if let Some(total) = self.mark_writes.put(group.clone(), (known.uid.clone(), marks), due) {
             self.report(Fact::WritesDropped { what: "marks of pod groups", total });
         }
     }
@@ -460,7 +470,7 @@ impl Core {
             gang.marked = asked.unwrap_or(gang.marked);
         } else if let Some(partial) = gang.partial.as_mut()
             && partial.state == GangState::Unwinding
-            && gang.marked.unwind_at.is_none()
+            && gang.marked.unwind_at != Some(partial.deadline)
         {
             // Without the mark nothing may be deleted; it is tried again after another grace time.
             partial.state = GangState::Completing;

@@ -176,6 +176,8 @@ pub enum WriteOutcome {
     Rejected(Text),
     /// It may be written if it is tried again.
     Failed(Text),
+    /// It was not, because the object is not what it was thought to be: it must be looked at first.
+    Conflict(Text),
     /// It was not, because the server has too much to do.
     Throttled {
         /// What the server says.
@@ -243,6 +245,9 @@ pub enum Effect {
         group: ObjectKey,
         /// Its identity.
         uid: Text,
+        /// The version that this is about. A group that has changed since is left as it is: a slow request must not
+        /// undo what was written after it was sent.
+        version: Text,
         /// What it is to be marked with, see [`tutti_k8s::marks`].
         marks: Marks,
     },

@@ -56,7 +56,7 @@ use storage::{KnownStorage, STORAGE_KINDS};
 use tutti_engine::{Decision, Engine, Event, UnitKey};
 use tutti_k8s::request::EventNote;
 use tutti_k8s::{Capabilities, Condition, ObjectKind};
-use tutti_model::{ObjectKey, Pod, Text, Time};
+use tutti_model::{Group, ObjectKey, Pod, Text, Time};
 use volumes::VolumeWaits;
 use waits::Waits;
 use window::Window;
@@ -105,7 +105,10 @@ struct KnownPod {
 #[derive(Debug)]
 struct KnownGroup {
     uid: Text,
+    version: Text,
     generation: i64,
+    /// What it asks for; `None` if it was not understood. (Not every API server counts generations of groups.)
+    asks: Option<Box<Group>>,
     scheduled: Belief,
     complained_at: Option<Time>,
     reported: Option<Text>,

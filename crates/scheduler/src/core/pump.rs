@@ -39,7 +39,12 @@ impl Core {
     fn pump_groups(&mut self, now: Time) {
         let window = self.write_window.limit(now);
         while let Some((group, (uid, marks))) = self.mark_writes.next(window, now) {
-            self.effects.push(Effect::PatchGroupMarks { group, uid, marks });
+            let known = self.groups.get(&group).filter(|known| known.uid == uid);
+            let Some(version) = known.map(|known| known.version.clone()) else {
+                self.mark_writes.done(&group);
+                continue;
+            };
+            self.effects.push(Effect::PatchGroupMarks { group, uid, version, marks });
         }
         while let Some((group, (uid, condition))) = self.group_writes.next(window, now) {
             if let Some(known) = self.known_group_mut(&group) {

@@ -81,22 +81,24 @@ impl Groups {
         api.patch_status(&group.name, &params, &patch).await.map(drop)
     }
 
-    /// Sets annotations of a group, or removes those without a value.
+    /// Sets annotations of a group, or removes those without a value, if it is still at this version. Groups that are
+    /// parts of one workload would only get in each other's way by that, so there the identity is all that counts.
     pub(super) async fn set_marks(
         &self,
         group: &ObjectKey,
         uid: &Text,
+        version: &Text,
         marks: Vec<(Text, Option<Text>)>,
     ) -> Result<(), kube::Error> {
         let Some(resource) = &self.resource else {
             return Ok(());
         };
         let (key, body) = if self.link.has_group_objects() {
-            (group.clone(), request::annotations_patch(uid, &marks))
+            (group.clone(), request::annotations_patch(uid, Some(version), &marks))
         } else {
             let marks: Vec<_> =
                 marks.into_iter().map(|(mark, value)| (mark_of(&mark, group), value)).collect();
-            (workload_of(group), request::annotations_patch(workload_uid(uid), &marks))
+            (workload_of(group), request::annotations_patch(workload_uid(uid), None, &marks))
         };
         let api = Api::<PodGroupView>::namespaced_with(self.client.clone(), &key.namespace, resource);
         api.patch(&key.name, &PatchParams::default(), &Patch::Merge(body)).await.map(drop)

@@ -111,10 +111,10 @@ impl Sender {
                     Answer::Group { group, found }
                 })
             }
-            Effect::PatchGroupMarks { group, uid, marks } => {
+            Effect::PatchGroupMarks { group, uid, version, marks } => {
                 let groups = self.groups.clone();
                 Box::pin(async move {
-                    let result = within(timeout, groups.set_marks(&group, &uid, marks)).await;
+                    let result = within(timeout, groups.set_marks(&group, &uid, &version, marks)).await;
                     write_answer(WriteKey::Marks(group), result)
                 })
             }
@@ -249,8 +249,7 @@ fn write_answer(key: WriteKey, result: Result<(), Failure>) -> Answer {
     let outcome = match result {
         Ok(()) => WriteOutcome::Done,
         Err(failure) => match failure.code() {
-            // A pod that has changed is seen in its new version soon.
-            Some(409) => WriteOutcome::Failed(failure.text()),
+            Some(409) => WriteOutcome::Conflict(failure.text()),
             Some(429) => WriteOutcome::Throttled { pause: failure.pause(), why: failure.text() },
             Some(400..=499) => WriteOutcome::Rejected(failure.text()),
             _ => WriteOutcome::Failed(failure.text()),
@@ -295,7 +294,8 @@ mod tests {
             assert!(matches!(outcome(code), WriteOutcome::Rejected(_)), "{code}");
         }
         assert!(matches!(outcome(429), WriteOutcome::Throttled { .. }));
-        for code in [409, 500, 503] {
+        assert!(matches!(outcome(409), WriteOutcome::Conflict(_)));
+        for code in [500, 503] {
             assert!(matches!(outcome(code), WriteOutcome::Failed(_)), "{code}");
         }
     }

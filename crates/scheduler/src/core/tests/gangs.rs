@@ -83,6 +83,41 @@ fn nothing_is_deleted_before_it_is_written_on_the_group() {
 }
 
 #[test]
+fn a_slow_mark_does_not_undo_a_newer_one() {
+    let mut sim = two_of_three();
+    sim.slow_marks = 1;
+    sim.run_for(30);
+    assert!(sim.marks[&key("g")].unwind_at.is_some(), "the second try was quick");
+    sim.faults.clear();
+    sim.run_for(100);
+    let complete = GroupMarks { fully_bound: true, ..GroupMarks::default() };
+    assert_eq!(sim.marks[&key("g")], complete);
+    sim.deliver_late();
+    assert_eq!(sim.marks[&key("g")], complete);
+}
+
+#[test]
+fn a_deadline_that_somebody_else_has_written_is_written_anew_before_members_are_deleted() {
+    let mut sim = two_of_three();
+    sim.run_for(200);
+    sim.restart();
+    // A removal by the scheduler before may still be on its way; only a newer version of the group stops it.
+    sim.order.clear();
+    sim.run_for(GRACE_SECONDS - 200);
+    let at = |wanted: &str| sim.order.iter().position(|write| write.starts_with(wanted));
+    assert!(at("marks g").is_some() && at("marks g") < at("delete"), "{:?}", sim.order);
+}
+
+#[test]
+fn a_mark_reaches_a_group_that_has_changed_unseen() {
+    let mut sim = two_of_three();
+    sim.hold(ObjectKind::PodGroup);
+    sim.notify_group("g");
+    sim.run_for(30);
+    assert!(sim.marks[&key("g")].unwind_at.is_some());
+}
+
+#[test]
 fn a_gang_with_a_member_that_nobody_makes_again_is_kept() {
     let mut sim = Sim::new();
     sim.node("a", 3);

@@ -53,6 +53,7 @@ pub(super) struct Sim {
     pod_conditions: BTreeMap<ObjectKey, Condition>,
     pub(super) groups: BTreeMap<ObjectKey, Group>,
     pub(super) group_conditions: BTreeMap<ObjectKey, Condition>,
+    group_versions: BTreeMap<ObjectKey, u64>,
     nodes: BTreeMap<Text, Node>,
     /// Pods that nobody makes again.
     pub(super) uncontrolled: BTreeSet<ObjectKey>,
@@ -65,6 +66,9 @@ pub(super) struct Sim {
     watches: BTreeMap<ObjectKind, VecDeque<Input>>,
     held: Vec<ObjectKind>,
     requests: VecDeque<Effect>,
+    /// So many marks of groups are on their way for longer than anybody waits for an answer.
+    pub(super) slow_marks: usize,
+    late: Vec<Effect>,
     /// Faults of the next bindings of a pod, by name.
     pub(super) faults: BTreeMap<String, VecDeque<Fault>>,
     /// All bindings that reached the server, in order.
@@ -129,6 +133,7 @@ impl Sim {
             pod_conditions: BTreeMap::new(),
             groups: BTreeMap::new(),
             group_conditions: BTreeMap::new(),
+            group_versions: BTreeMap::new(),
             nodes: BTreeMap::new(),
             uncontrolled: BTreeSet::new(),
             marks: BTreeMap::new(),
@@ -137,6 +142,8 @@ impl Sim {
             watches: BTreeMap::new(),
             held: Vec::new(),
             requests: VecDeque::new(),
+            slow_marks: 0,
+            late: Vec::new(),
             faults: BTreeMap::new(),
             binds: Vec::new(),
             order: Vec::new(),
@@ -236,7 +243,14 @@ impl Sim {
         self.notify(ObjectKind::Pod, Input::PodSet(Box::new(reading)));
     }
 
+    /// A group has changed.
     pub(super) fn notify_group(&mut self, name: &str) {
+        self.version += 1;
+        self.group_versions.insert(key(name), self.version);
+        self.tell_group(name);
+    }
+
+    fn tell_group(&mut self, name: &str) {
         let reading = self.group_reading(&key(name));
         self.notify(ObjectKind::PodGroup, Input::GroupSet(Box::new(reading)));
     }
@@ -258,20 +272,23 @@ impl Sim {
         }
     }
 
-    pub(super) fn group_reading(&mut self, key: &ObjectKey) -> GroupReading {
-        self.version += 1;
+    pub(super) fn group_reading(&self, key: &ObjectKey) -> GroupReading {
         let group = self.groups[key].clone();
         GroupReading {
             key: key.clone(),
             uid: group.uid.clone(),
             generation: group.generation,
-            version: self.version.to_string().into(),
+            version: self.group_version(key),
             scheduled: self.group_conditions.get(key).cloned(),
             marks: self.marks.get(key).cloned().unwrap_or_default(),
             job: None,
             group: Some(group),
             errors: vec![],
         }
+    }
+
+    fn group_version(&self, key: &ObjectKey) -> Text {
+        self.group_versions.get(key).copied().unwrap_or_default().to_string().into()
     }
 
     fn node_reading(&mut self, node: Node) -> NodeReading {
@@ -313,7 +330,7 @@ impl Sim {
             }
             ObjectKind::PodGroup => {
                 for name in self.groups.keys().map(|key| key.name.clone()).collect::<Vec<_>>() {
-                    self.notify_group(&name);
+                    self.tell_group(&name);
                 }
             }
         }
@@ -447,7 +464,17 @@ impl Sim {
                 };
                 Answer::Group { group, found }
             }
-            Effect::PatchGroupMarks { group, uid, marks } => {
+            Effect::PatchGroupMarks { ref group, .. } if self.slow_marks > 0 => {
+                self.slow_marks -= 1;
+                let key = WriteKey::Marks(group.clone());
+                self.late.push(request);
+                Answer::Write { key, outcome: WriteOutcome::Failed("no answer in time".into()) }
+            }
+            Effect::PatchGroupMarks { group, version, .. } if version != self.group_version(&group) => {
+                let outcome = WriteOutcome::Conflict("it has changed".into());
+                Answer::Write { key: WriteKey::Marks(group), outcome }
+            }
+            Effect::PatchGroupMarks { group, uid, marks, .. } => {
                 let exists = self.groups.get(&group).is_some_and(|found| found.uid == uid);
                 if exists {
                     let marked = self.marks.entry(group.clone()).or_default();
@@ -481,6 +508,14 @@ impl Sim {
             Effect::KeepVolume { volume, claim, uid, .. } => self.keep_volume(&volume, claim, uid),
             Effect::Relist | Effect::Report(_) => panic!("{request:?} is no request"),
         }
+    }
+
+    /// What was slow arrives after all; nobody listens to the answers.
+    pub(super) fn deliver_late(&mut self) {
+        for request in std::mem::take(&mut self.late) {
+            self.serve(request);
+        }
+        self.run();
     }
 
     fn serve_bind(&mut self, seat: &Seat) -> BindOutcome {

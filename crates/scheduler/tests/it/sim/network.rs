@@ -127,9 +127,9 @@ impl Sim {
                 let done = self.server.set_group_condition(group.object(), &uid, *condition);
                 written(WriteKey::Group(group), done)
             }
-            Effect::PatchGroupMarks { group, uid, marks } => {
-                let done = self.server.set_marks(&group, &uid, &marks);
-                written(WriteKey::Marks(group), done)
+            Effect::PatchGroupMarks { group, uid, version, marks } => {
+                let outcome = self.server.set_marks(&group, &uid, &version, &marks);
+                Answer::Write { key: WriteKey::Marks(group), outcome }
             }
             Effect::PatchPodCondition { pod, uid, condition, .. } => {
                 let waits = self.server.pods.get(&pod).is_some_and(|found| found.pod.node.is_none());

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use tutti_k8s::marks::{FULLY_BOUND, UNWIND_AT};
 use tutti_k8s::{Condition, GroupMarks, GroupReading, NodeReading, ObjectKind, PodReading};
 use tutti_model::{Group, Node, ObjectKey, Phase, Pod, Policy, Resource, ResourceList, Text, Time};
-use tutti_scheduler::core::message::Input;
+use tutti_scheduler::core::message::{Input, WriteOutcome};
 
 /// Who bound a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -184,21 +184,25 @@ impl Server {
         &mut self,
         group: &ObjectKey,
         uid: &Text,
+        version: &Text,
         marks: &[(Text, Option<Text>)],
-    ) -> bool {
-        let Some(found) = self.groups.get_mut(group).filter(|found| found.group.uid == *uid) else {
-            return false;
+    ) -> WriteOutcome {
+        let Some(found) = self.groups.get_mut(group) else {
+            return WriteOutcome::Rejected("not found".into());
         };
+        if found.group.uid != *uid || found.version.to_string() != **version {
+            return WriteOutcome::Conflict("it has changed".into());
+        }
         for (mark, value) in marks {
             let time = value.as_deref().and_then(|text| text.parse::<jiff::Timestamp>().ok());
             match mark.as_ref() {
                 FULLY_BOUND => found.marks.fully_bound = value.is_some(),
                 UNWIND_AT => found.marks.unwind_at = time.map(|time| Time(time.as_millisecond())),
-                _ => return false,
+                _ => return WriteOutcome::Rejected("no such mark".into()),
             }
         }
         self.tell_group(group);
-        true
+        WriteOutcome::Done
     }
 
     pub(super) fn set_group_condition(
