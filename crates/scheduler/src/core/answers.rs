@@ -151,7 +151,9 @@ pub(super) fn ended<K: Ord + Clone, V: Clone>(
             lane.done(key);
             Some(why)
         }
-        WriteOutcome::Failed(why) | WriteOutcome::Conflict(why) => (lane.failed(key, now) == AfterFailure::GivenUp).then_some(why),
+        WriteOutcome::Failed(why) | WriteOutcome::Conflict(why) => {
+            (lane.failed(key, now) == AfterFailure::GivenUp).then_some(why)
+        }
         WriteOutcome::Throttled { pause, .. } => {
             let until = window.throttled(pause, now);
             lane.postpone(key, until);

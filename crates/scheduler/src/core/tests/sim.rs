@@ -189,7 +189,6 @@ impl Sim {
     pub(super) fn set_minimum(&mut self, name: &str, min_count: u32) {
         let group = self.groups.get_mut(&key(name)).unwrap();
         group.policy = Policy::Gang { min_count: NonZeroU32::new(min_count).unwrap() };
-        group.generation += 1;
         self.notify_group(name);
     }
 

@@ -121,7 +121,6 @@ impl Server {
         if let Some(found) = self.groups.get_mut(group) {
             let min_count = NonZeroU32::new(minimum).unwrap_or(NonZeroU32::MIN);
             found.group.policy = Policy::Gang { min_count };
-            found.group.generation += 1;
             self.tell_group(group);
         }
     }
