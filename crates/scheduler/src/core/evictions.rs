@@ -3,6 +3,7 @@
 
 use super::Core;
 use super::answers::ended;
+use super::gangs::{GangState, Standing};
 use super::message::{Effect, WriteOutcome};
 use tutti_k8s::pod::DISRUPTION_TARGET;
 use tutti_k8s::{Condition, ConditionStatus};
@@ -43,6 +44,15 @@ impl Core {
         let eviction = Eviction::Mark { uid: known.uid.clone(), group: group.clone() };
         // A queue that is full is tried again like everything else here.
         self.evictions.put(pod.clone(), eviction, now);
+    }
+
+    /// True if a pod still runs and its gang is still being unwound: a try that comes after that would delete what
+    /// nobody has announced any more.
+    pub(super) fn is_to_be_evicted(&self, pod: &ObjectKey) -> bool {
+        self.pods.get(pod).is_some_and(|known| {
+            let state = known.group.as_ref().and_then(|group| self.gang_state(group));
+            matches!(known.standing, Standing::Bound { .. }) && state == Some(GangState::Unwinding)
+        })
     }
 
     /// The request of an eviction.

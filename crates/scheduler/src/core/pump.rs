@@ -26,7 +26,11 @@ impl Core {
         self.pump_groups(now);
         let window = self.write_window.limit(now);
         while let Some((pod, eviction)) = self.evictions.next(window, now) {
-            self.effects.push(Self::eviction_request(pod, eviction, now));
+            if self.is_to_be_evicted(&pod) {
+                self.effects.push(Self::eviction_request(pod, eviction, now));
+            } else {
+                self.evictions.done(&pod);
+            }
         }
         self.pump_pods(now);
         self.pump_events(now);

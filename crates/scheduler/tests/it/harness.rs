@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::Client;
-use kube::api::{Api, ApiResource, DynamicObject, ListParams, PostParams};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 use std::future::Future;
@@ -122,6 +122,21 @@ impl World {
 
     pub(crate) async fn gang(&self, name: &str, min_count: u32) {
         self.gang_with(name, min_count, &json!({}), &json!({})).await;
+    }
+
+    /// A group of the basic policy.
+    pub(crate) async fn basic_group(&self, name: &str) {
+        self.gang_with(name, 1, &json!({}), &json!({"schedulingPolicy": {"basic": {}}})).await;
+    }
+
+    pub(crate) async fn set_minimum(&self, group: &str, min_count: u32) {
+        let body = json!({"spec": {"schedulingPolicy": {"gang": {"minCount": min_count}}}});
+        let patched = self.groups().patch(group, &PatchParams::default(), &Patch::Merge(body)).await;
+        patched.expect("the minimum is taken");
+    }
+
+    pub(crate) async fn delete_pod(&self, pod: &str) {
+        self.pods().delete(pod, &DeleteParams::default()).await.expect("the pod is there");
     }
 
     /// A gang with these annotations, and with these fields in its spec besides its policy.

@@ -8,4 +8,5 @@ mod sim;
 mod soak;
 mod stories;
 mod topology;
+mod truth_table;
 mod workloads;

@@ -75,8 +75,9 @@ impl Sim {
             return Ok(());
         };
         let group = found.pod.group.as_ref().and_then(|group| self.server.groups.get(group));
-        // A deposed leader acts on what was true when it led.
-        let Some(group) = group.filter(|_| !is_late) else {
+        // A deposed leader acts on what was true when it led, and a pod that goes already is not deleted again by a slow
+        // request.
+        let Some(group) = group.filter(|_| !is_late && !found.pod.terminating) else {
             return Ok(());
         };
         if group.marks.when_broken == Some(WhenBroken::Unwind) {
