@@ -149,17 +149,19 @@ fn manifests() -> Vec<String> {
 #[test]
 fn every_example_can_be_applied_and_runs() {
     let names = manifests();
-    assert!(names.len() >= 7, "{names:?}");
+    assert!(names.len() >= 8, "{names:?}");
     let Some(world) = World::up(&["--nodes", "3", "--gpus", "8"]) else {
         return;
     };
+    // examples/topology.yaml asks for these.
+    world.kubectl(&["label", "nodes", "--all", "block=b1", "rack=r1"]);
     for name in &names {
         world.kubectl(&["apply", "-f", &example(name)]);
     }
     world.kubectl(&["wait", "--for=condition=Ready", "nodes", "--all", "--timeout=60s"]);
     world.kubectl(&["wait", "--for=condition=Ready", "pods", "-l", "!job-name", "--timeout=60s"]);
     let groups = world.kubectl(&["get", "podgroups"]);
-    assert_eq!(groups.matches("Scheduled").count(), 4, "{groups}");
+    assert_eq!(groups.matches("Scheduled").count(), 5, "{groups}");
     world.kubectl(&["rollout", "status", "deployment/web", "--timeout=60s"]);
     world.kubectl(&["wait", "--for=condition=Complete", "job/count", "--timeout=60s"]);
 }
