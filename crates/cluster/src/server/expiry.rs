@@ -44,7 +44,7 @@ impl Expiry {
 
     /// The next object whose time is up. Objects that were written or removed since they were noted are
     /// passed over: a later note, or none, speaks for them.
-    pub(super) fn next_expired(&mut self, store: &Store, now: Timestamp) -> Option<Arc<Object>> {
+    pub(super) fn next_expired(&mut self, store: &dyn Store, now: Timestamp) -> Option<Arc<Object>> {
         while let Some(oldest) = self.notes.front() {
             if now.duration_since(oldest.at) < KEPT && self.notes.len() <= NOTES_MAX {
                 return None;

@@ -86,7 +86,7 @@ impl Janitor {
     /// Drops what is old. True if there may be more.
     fn drop_expired(&mut self, server: &ApiServer, now: Timestamp) -> bool {
         for _ in 0..EXPIRED_MAX {
-            match self.expiry.next_expired(&server.store, now) {
+            match self.expiry.next_expired(&*server.store, now) {
                 Some(object) => delete(server, &object, None),
                 None => return false,
             }

@@ -45,7 +45,7 @@ pub(crate) use body::DEPTH_MAX;
 
 use crate::error::ApiError;
 use crate::registry::{Catalog, Release};
-use crate::store::{Environment, Limits, Store, SystemEnvironment};
+use crate::store::{Environment, Limits, MemoryStore, Store, SystemEnvironment};
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::response::Response;
@@ -115,7 +115,7 @@ impl WriteOptions<'static> {
 /// The API server.
 #[derive(Debug)]
 pub struct ApiServer {
-    store: Arc<Store>,
+    store: Arc<dyn Store>,
     options: Options,
     catalog: Catalog,
     /// Held while a write of a definition takes effect.
@@ -128,7 +128,7 @@ impl ApiServer {
     /// cluster has.
     pub fn new(options: Options) -> Arc<Self> {
         let server = Arc::new(Self {
-            store: Arc::new(Store::new(options.limits, Arc::clone(&options.environment))),
+            store: Arc::new(MemoryStore::new(options.limits, Arc::clone(&options.environment))),
             catalog: Catalog::new(options.release),
             serving_definitions: std::sync::Mutex::default(),
             options,
@@ -140,7 +140,7 @@ impl ApiServer {
     }
 
     /// The objects.
-    pub fn store(&self) -> &Arc<Store> {
+    pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
 

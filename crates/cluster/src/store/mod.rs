@@ -1,4 +1,5 @@
-//! The state of the cluster: all objects and their recent past, in memory.
+//! The state of the cluster: all objects and their recent past. [`Store`] is what the server asks of it; this one keeps
+//! everything in memory.
 //!
 //! Writes are totally ordered: one lock, one revision counter for everything. What happens under the lock is
 //! small – a look-up, a few pointers, one field of the object – and never includes encoding, conversion or
@@ -10,10 +11,12 @@
 
 mod encoded;
 mod env;
+mod interface;
 mod log;
 mod object;
 
 pub use env::{Environment, SystemEnvironment, rfc3339_seconds};
+pub use interface::Store;
 pub use log::{Event, EventKind, Limits, TooOld};
 pub use object::{Content, Key, Object, json_size};
 
@@ -136,21 +139,21 @@ struct State {
     tables: Vec<Table>,
 }
 
-/// All objects of the cluster.
-pub struct Store {
+/// All objects of the cluster, in memory.
+pub struct MemoryStore {
     state: RwLock<State>,
     limits: Limits,
     changed_any: watch::Sender<u64>,
     environment: Arc<dyn Environment>,
 }
 
-impl std::fmt::Debug for Store {
+impl std::fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Store").field("revision", &self.revision()).finish_non_exhaustive()
+        f.debug_struct("MemoryStore").field("revision", &self.revision()).finish_non_exhaustive()
     }
 }
 
-impl Store {
+impl MemoryStore {
     /// An empty store.
     pub fn new(limits: Limits, environment: Arc<dyn Environment>) -> Self {
         // Zero means "any" in requests, so no state may have it as its revision.
@@ -160,8 +163,14 @@ impl Store {
         store
     }
 
-    /// Makes room for this many resources. There is never less room than before.
-    pub fn grow(&self, resources: usize) {
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        // A panic under the lock cannot leave a half-done write: `apply` has no fallible step.
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Store for MemoryStore {
+    fn grow(&self, resources: usize) {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         while state.tables.len() < resources {
             let changed = watch::Sender::new(state.revision);
@@ -169,41 +178,34 @@ impl Store {
         }
     }
 
-    /// Clock, identities and chance of this cluster.
-    pub fn environment(&self) -> &dyn Environment {
+    fn environment(&self) -> &dyn Environment {
         &*self.environment
     }
 
-    /// Revision of the newest write.
-    pub fn revision(&self) -> u64 {
+    fn revision(&self) -> u64 {
         self.read().revision
     }
 
-    /// One object.
-    pub fn get(&self, id: ResourceId, key: &Key) -> Option<Arc<Object>> {
+    fn get(&self, id: ResourceId, key: &Key) -> Option<Arc<Object>> {
         self.read().table(id).objects.get(key).cloned()
     }
 
-    /// One object, if it exists, and the revision at which that was so.
-    pub fn get_with_revision(&self, id: ResourceId, key: &Key) -> (Option<Arc<Object>>, u64) {
+    fn get_with_revision(&self, id: ResourceId, key: &Key) -> (Option<Arc<Object>>, u64) {
         let state = self.read();
         (state.table(id).objects.get(key).cloned(), state.revision)
     }
 
-    /// Objects as they are now.
-    pub fn list(&self, id: ResourceId, range: Range<'_>) -> Page {
+    fn list(&self, id: ResourceId, range: Range<'_>) -> Page {
         let state = self.read();
         let present = state.table(id).range(range).map(|(_, object)| object);
         page(present, range.limit, state.revision)
     }
 
-    /// How many objects there are behind a key.
-    pub fn count(&self, id: ResourceId, range: Range<'_>) -> usize {
+    fn count(&self, id: ResourceId, range: Range<'_>) -> usize {
         self.read().table(id).range(range).count()
     }
 
-    /// Objects as they were at a revision, by undoing what happened since.
-    pub fn list_at(&self, id: ResourceId, revision: u64, range: Range<'_>) -> Result<Page, TooOld> {
+    fn list_at(&self, id: ResourceId, revision: u64, range: Range<'_>) -> Result<Page, TooOld> {
         let state = self.read();
         let table = state.table(id);
         // Of all events of a key since then, the first one tells what was before.
@@ -219,8 +221,7 @@ impl Store {
         Ok(page(merge_by_key(untouched, undone), range.limit, revision))
     }
 
-    /// Events after a revision, at most `max` of them.
-    pub fn events(&self, id: ResourceId, after: u64, max: usize) -> Result<Events, TooOld> {
+    fn events(&self, id: ResourceId, after: u64, max: usize) -> Result<Events, TooOld> {
         let state = self.read();
         let events: Vec<_> = state.table(id).log.after(after)?.take(max).cloned().collect();
         let revision = match events.last() {
@@ -230,23 +231,19 @@ impl Store {
         Ok(Events { events, revision })
     }
 
-    /// Wakes up when this resource has events after the revision that the channel holds.
-    pub fn subscribe(&self, id: ResourceId) -> watch::Receiver<u64> {
+    fn subscribe(&self, id: ResourceId) -> watch::Receiver<u64> {
         self.read().table(id).changed.subscribe()
     }
 
-    /// Wakes up on every write.
-    pub fn subscribe_all(&self) -> watch::Receiver<u64> {
+    fn subscribe_all(&self) -> watch::Receiver<u64> {
         self.changed_any.subscribe()
     }
 
-    /// Tells whether a commit would be done now.
-    pub fn check(&self, commit: &Commit) -> Result<(), CommitError> {
+    fn check(&self, commit: &Commit) -> Result<(), CommitError> {
         self.read().check(commit)
     }
 
-    /// Does a write, or nothing. The object that is returned carries its new `resourceVersion`.
-    pub fn commit(&self, commit: Commit) -> Result<Arc<Object>, CommitError> {
+    fn commit(&self, commit: Commit) -> Result<Arc<Object>, CommitError> {
         let size = match &commit.change {
             Change::Create(content)
             | Change::Replace { content, .. }
@@ -271,11 +268,6 @@ impl Store {
             });
         }
         Ok(object)
-    }
-
-    fn read(&self) -> RwLockReadGuard<'_, State> {
-        // A panic under the lock cannot leave a half-done write: `apply` has no fallible step.
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

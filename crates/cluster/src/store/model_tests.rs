@@ -36,7 +36,7 @@ fn snapshot(page: &Page) -> Snapshot {
 }
 
 /// Does a step if it can be done.
-fn take(store: &Store, step: &Step) {
+fn take(store: &MemoryStore, step: &Step) {
     let (Step::Create(namespace, name) | Step::Change(namespace, name) | Step::Remove(namespace, name)) =
         step;
     let key = Key::new(NAMESPACES[*namespace], NAMES[*name]);
@@ -69,7 +69,7 @@ fn replay(mut state: Snapshot, events: &[Arc<Event>]) -> Snapshot {
 proptest! {
     #[test]
     fn every_past_state_can_be_read_and_leads_to_the_present(steps in steps(), limit in 1..5_usize) {
-        let store = Store::new(Limits::default(), Arc::new(SystemEnvironment));
+        let store = MemoryStore::new(Limits::default(), Arc::new(SystemEnvironment));
         let mut past: BTreeMap<u64, Snapshot> = BTreeMap::new();
         for step in &steps {
             past.insert(store.revision(), snapshot(&store.list(pods(), Range::default())));
@@ -104,7 +104,7 @@ proptest! {
 fn writers_on_many_threads_lose_nothing() {
     const WRITERS: usize = 4;
     const WRITES: usize = 500;
-    let store = Store::new(Limits::default(), Arc::new(SystemEnvironment));
+    let store = MemoryStore::new(Limits::default(), Arc::new(SystemEnvironment));
     let key = Key::new("a", "counter");
     let counter = |value: u64| json!({"metadata": {"name": "counter"}, "value": value});
     let create = Change::Create(counter(0).into());

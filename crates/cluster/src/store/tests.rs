@@ -5,20 +5,20 @@ fn pods() -> ResourceId {
     ResourceId::find("", "v1", "pods").unwrap()
 }
 
-fn store(limits: Limits) -> Store {
-    Store::new(limits, Arc::new(SystemEnvironment))
+fn store(limits: Limits) -> MemoryStore {
+    MemoryStore::new(limits, Arc::new(SystemEnvironment))
 }
 
 fn pod(namespace: &str, name: &str) -> Value {
     json!({"metadata": {"namespace": namespace, "name": name}})
 }
 
-fn create(store: &Store, namespace: &str, name: &str) -> Arc<Object> {
+fn create(store: &MemoryStore, namespace: &str, name: &str) -> Arc<Object> {
     let change = Change::Create(pod(namespace, name).into());
     store.commit(Commit { id: pods(), key: Key::new(namespace, name), change, guard: None }).unwrap()
 }
 
-fn change(store: &Store, name: &str, change: Change) -> Result<Arc<Object>, CommitError> {
+fn change(store: &MemoryStore, name: &str, change: Change) -> Result<Arc<Object>, CommitError> {
     store.commit(Commit { id: pods(), key: Key::new("a", name), change, guard: None })
 }
 
