@@ -221,6 +221,24 @@ fn ranks_tell_which_members_are_a_slice_and_who_replaces_a_member_joins_its_slic
 }
 
 #[test]
+fn a_slice_whose_rack_is_full_does_not_keep_another_one_waiting() {
+    let mut world = World::parse(
+        "node full cpu=4 label:rack=a
+         node free cpu=3 label:rack=b
+         group g gang=1 slices:rack:2
+         pod g-1 group=g cpu=4 rank=1 on=full
+         pod g-0 group=g cpu=3 rank=0
+         pod g-2 group=g cpu=3 rank=2",
+    );
+    world.settle();
+    assert_eq!(
+        world.pod("g-2").node.as_deref(),
+        Some("free"),
+        "the slice of ranks 2 and 3 has room in rack b"
+    );
+}
+
+#[test]
 fn neighbours_in_rank_are_near_each_other() {
     let mut world = world(
         "group g gang=12 required:block preferred:rack

@@ -282,7 +282,13 @@ impl<'s, 'g> Steps<'s, 'g> {
             merit: Merit { pull: anchor.pull(domain), ..Merit::default() },
             what: What::Mask(kinds.clone(), ground.within(part, rule.level, domain, within)),
         };
-        domains.filter(|&domain| anchor.allows(domain)).map(choice).collect()
+        let choices: Vec<Choice> = domains.filter(|&domain| anchor.allows(domain)).map(choice).collect();
+        if !choices.is_empty() {
+            return choices;
+        }
+        // There is no place for this slice, which says nothing about the others: nobody of it is placed.
+        let nowhere = vec![false; within.len()];
+        vec![Choice { merit: Merit::default(), what: What::Mask(kinds, nowhere) }]
     }
 
     /// Every way to hand out the slices that may be begun.
