@@ -197,7 +197,7 @@ impl fmt::Display for LevelShortage {
 }
 
 /// How far the cluster is from having room.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NoRoom {
     /// Members that have to be placed together now.
     pub needed: u32,

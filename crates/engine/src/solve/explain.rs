@@ -54,17 +54,8 @@ pub(super) fn one_shape(
         .collect();
     sort_by_frequency(&mut short, &ruled_out);
     let roomiest = roomiest(usable.iter().map(|&node| (node, nodes.room(node, shape))), nodes);
-    let looked_at = nodes_count(nodes, within);
-    NoRoom {
-        needed: need,
-        fit,
-        roomiest,
-        nodes: looked_at,
-        short,
-        ruled_out,
-        levels: vec![],
-        scattered: None,
-    }
+    let nodes = nodes_count(nodes, within);
+    NoRoom { needed: need, fit, roomiest, nodes, short, ruled_out, ..NoRoom::default() }
 }
 
 /// Why `need` members of several shapes do not fit, when the best construction placed fewer.
@@ -132,17 +123,8 @@ pub(super) fn mixed(
         members[bin] += 1;
     }
     let roomiest = roomiest(problem.bins.iter().copied().zip(members), tables.nodes);
-    let looked_at = nodes_count(tables.nodes, within);
-    NoRoom {
-        needed: need,
-        fit,
-        roomiest,
-        nodes: looked_at,
-        short,
-        ruled_out,
-        levels: vec![],
-        scattered: None,
-    }
+    let nodes = nodes_count(tables.nodes, within);
+    NoRoom { needed: need, fit, roomiest, nodes, short, ruled_out, ..NoRoom::default() }
 }
 
 fn roomiest(rooms: impl Iterator<Item = (NodeId, u32)>, table: &NodeTable) -> Option<(Text, u32)> {

@@ -1,9 +1,9 @@
 //! Nothing that could be placed is asleep, whatever happens to claims, volumes, classes and limits.
 
-use crate::driver::{World, show};
+use crate::driver::World;
 use crate::random::Dice;
 use crate::random_storage::{CLASSES, claim, node, uses, volume};
-use crate::wake_ups::from_scratch;
+use crate::wake_ups::assert_nobody_placeable_sleeps;
 use tutti_engine::{Decision, Event};
 use tutti_model::Phase;
 
@@ -83,10 +83,7 @@ fn after_every_event_of_a_random_history_of_volumes_nothing_placeable_is_asleep(
                 }
             }
             placements += world.settle().iter().filter(|d| matches!(d, Decision::Place(_))).count();
-            let missed = from_scratch(&world);
-            let missed: Vec<Decision> =
-                missed.into_iter().filter(|decision| matches!(decision, Decision::Place(_))).collect();
-            assert!(missed.is_empty(), "seed {seed} step {step}: asleep but placeable:\n{}", show(&missed));
+            assert_nobody_placeable_sleeps(&world, &format!("seed {seed} step {step}"));
         }
     }
     assert!(placements > 1_000, "the history must be eventful: {placements}");

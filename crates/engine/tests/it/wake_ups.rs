@@ -7,7 +7,7 @@ use tutti_engine::{Config, Decision, Engine, Event, HeldSeat, Hold, HoldReason, 
 use tutti_model::Phase;
 
 /// An engine that has seen the same cluster, was told of the same promises, and sleeps on nothing.
-pub(crate) fn from_scratch(world: &World) -> Vec<Decision> {
+fn from_scratch(world: &World) -> Vec<Decision> {
     let mut fresh = World { engine: Engine::new(Config::default()), ..world.clone() };
     for node in &world.nodes {
         fresh.engine.apply(Event::NodeSet(Box::new(node.clone())), world.now);
@@ -28,6 +28,13 @@ pub(crate) fn from_scratch(world: &World) -> Vec<Decision> {
         fresh.engine.apply(Event::Hold(Box::new(hold)), world.now);
     }
     fresh.settle()
+}
+
+/// Whatever an engine without a past would place is placed already.
+pub(crate) fn assert_nobody_placeable_sleeps(world: &World, moment: &str) {
+    let mut missed = from_scratch(world);
+    missed.retain(|decision| matches!(decision, Decision::Place(_)));
+    assert!(missed.is_empty(), "{moment}: asleep but placeable:\n{}", show(&missed));
 }
 
 /// Seats for a group on some node.
@@ -139,10 +146,7 @@ fn live_through(
                 }
             }
             placements += world.settle().iter().filter(|d| matches!(d, Decision::Place(_))).count();
-            let missed = from_scratch(&world);
-            let missed: Vec<Decision> =
-                missed.into_iter().filter(|decision| matches!(decision, Decision::Place(_))).collect();
-            assert!(missed.is_empty(), "seed {seed} step {step}: asleep but placeable:\n{}", show(&missed));
+            assert_nobody_placeable_sleeps(&world, &format!("seed {seed} step {step}"));
         }
     }
     placements

@@ -23,10 +23,7 @@ fn events(sim: &Sim, group: &str) -> Vec<String> {
 
 /// A gang of three on a node with room for three, of which one binding is refused.
 fn two_of_three() -> Sim {
-    let mut sim = Sim::new();
-    sim.node("a", 3);
-    sim.gang("g", 3);
-    sim.gang_pods("g", 3, 1);
+    let mut sim = Sim::with_gang(3, 3);
     refuse_for_ever(&mut sim, "g-2");
     sim.run();
     assert_eq!((sim.bound(), state(&sim, "g")), (2, Some(GangState::Completing)));
@@ -140,10 +137,7 @@ fn a_gang_with_a_member_that_nobody_makes_again_is_kept() {
 
 /// A gang of three that was complete and has lost a member.
 fn broken() -> Sim {
-    let mut sim = Sim::new();
-    sim.node("a", 3);
-    sim.gang("g", 3);
-    sim.gang_pods("g", 3, 1);
+    let mut sim = Sim::with_gang(3, 3);
     sim.run_for(1);
     assert_eq!(sim.bound(), 3);
     assert!(sim.marks[&key("g")].fully_bound);
@@ -275,10 +269,7 @@ fn broken_gangs_do_not_block_each_other() {
 
 #[test]
 fn a_new_scheduler_finishes_what_was_begun_before_anything_else() {
-    let mut sim = Sim::new();
-    sim.node("a", 3);
-    sim.gang("g", 3);
-    sim.gang_pods("g", 3, 1);
+    let mut sim = Sim::with_gang(3, 3);
     refuse_for_ever(&mut sim, "g-2");
     sim.run();
     assert_eq!(sim.bound(), 2);
@@ -313,10 +304,7 @@ fn a_group_whose_minimum_was_raised_unseen_does_not_start_in_part() {
 
 #[test]
 fn a_minimum_that_is_raised_late_makes_a_gang_one_to_be_completed() {
-    let mut sim = Sim::new();
-    sim.node("a", 2);
-    sim.gang("g", 2);
-    sim.gang_pods("g", 2, 1);
+    let mut sim = Sim::with_gang(2, 2);
     sim.run_for(1);
     sim.set_minimum("g", 3);
     sim.run();
@@ -329,10 +317,7 @@ fn a_minimum_that_is_raised_late_makes_a_gang_one_to_be_completed() {
 
 #[test]
 fn a_member_that_vanishes_before_bindings_go_out_stops_the_start() {
-    let mut sim = Sim::new();
-    sim.node("a", 2);
-    sim.gang("g", 2);
-    sim.gang_pods("g", 2, 1);
+    let mut sim = Sim::with_gang(2, 2);
     sim.step();
     sim.delete_pod("g-1");
     // The look at the group and the news of the pod come in one batch.
@@ -345,10 +330,7 @@ fn a_member_that_vanishes_before_bindings_go_out_stops_the_start() {
 
 #[test]
 fn a_bound_member_that_vanishes_stops_those_that_were_to_join_it() {
-    let mut sim = Sim::new();
-    sim.node("a", 2);
-    sim.gang("g", 2);
-    sim.gang_pods("g", 2, 1);
+    let mut sim = Sim::with_gang(2, 2);
     sim.run_for(1);
     sim.delete_pod("g-0");
     sim.pod("g-2", Some("g"), 1);

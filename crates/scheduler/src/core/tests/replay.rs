@@ -19,10 +19,7 @@ fn decide(sim: &mut Sim, extras: &Extras) -> Vec<Decision> {
 
 #[test]
 fn a_replay_gives_the_reason_that_was_told() {
-    let mut sim = Sim::new();
-    sim.node("a", 6);
-    sim.gang("g", 8);
-    sim.gang_pods("g", 8, 1);
+    let mut sim = Sim::with_gang(6, 8);
     sim.run_for(5);
     let extras = dumped(&sim);
     assert_eq!(extras.queue.len(), 1);
@@ -55,10 +52,7 @@ fn seats_that_are_not_written_yet_are_taken_in_a_replay_too() {
 
 #[test]
 fn promised_seats_are_kept_in_a_replay_too() {
-    let mut sim = Sim::new();
-    sim.node("a", 2);
-    sim.gang("g", 2);
-    sim.gang_pods("g", 2, 1);
+    let mut sim = Sim::with_gang(2, 2);
     sim.run_for(1);
     sim.delete_pod("g-0");
     sim.pod("newcomer", None, 1);

@@ -14,10 +14,7 @@ fn events<'a>(sim: &'a Sim, name: &str) -> Vec<(&'a str, &'a str)> {
 }
 
 fn waits() -> Sim {
-    let mut sim = Sim::new();
-    sim.node("a", 6);
-    sim.gang("g", 8);
-    sim.gang_pods("g", 8, 1);
+    let mut sim = Sim::with_gang(6, 8);
     sim.run_for(5);
     sim
 }

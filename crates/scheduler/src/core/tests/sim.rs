@@ -102,6 +102,15 @@ impl Sim {
         sim
     }
 
+    /// A node `a` with room for so many pods, and a gang `g` of so many that all have to start together.
+    pub(super) fn with_gang(room: i64, members: u32) -> Self {
+        let mut sim = Self::new();
+        sim.node("a", room);
+        sim.gang("g", members);
+        sim.gang_pods("g", members as usize, 1);
+        sim
+    }
+
     pub(super) fn capabilities() -> Capabilities {
         Capabilities::of_versions(&["v1beta1"])
     }

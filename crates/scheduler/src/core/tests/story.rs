@@ -31,10 +31,7 @@ fn a_gang_is_bound_together() {
 
 #[test]
 fn a_gang_that_does_not_fit_starts_when_a_node_joins() {
-    let mut sim = Sim::new();
-    sim.node("a", 6);
-    sim.gang("g", 8);
-    sim.gang_pods("g", 8, 1);
+    let mut sim = Sim::with_gang(6, 8);
     sim.run_for(60);
     assert_eq!((sim.bound(), sim.binds.len()), (0, 0));
     sim.node("b", 2);
@@ -94,10 +91,7 @@ fn a_refused_binding_does_not_stop_the_rest() {
 
 #[test]
 fn nobody_takes_the_seat_of_a_member_whose_binding_failed_before_it_is_tried_again() {
-    let mut sim = Sim::new();
-    sim.node("a", 2);
-    sim.gang("g", 2);
-    sim.gang_pods("g", 2, 1);
+    let mut sim = Sim::with_gang(2, 2);
     fault(&mut sim, "g-0", &[Fault::LoseRequest]);
     sim.run();
     sim.pod("late", None, 1);
@@ -108,10 +102,7 @@ fn nobody_takes_the_seat_of_a_member_whose_binding_failed_before_it_is_tried_aga
 
 #[test]
 fn an_answer_that_is_lost_after_the_write_binds_once_and_forgets_no_seat() {
-    let mut sim = Sim::new();
-    sim.node("a", 2);
-    sim.gang("g", 2);
-    sim.gang_pods("g", 2, 1);
+    let mut sim = Sim::with_gang(2, 2);
     fault(&mut sim, "g-0", &[Fault::LoseAnswer]);
     sim.step();
     // The watch is silent from here: only a look at the pod can tell.
@@ -204,10 +195,7 @@ fn pods_may_be_seen_before_their_nodes() {
 
 #[test]
 fn a_group_that_is_deleted_in_flight_does_not_stop_its_bindings() {
-    let mut sim = Sim::new();
-    sim.node("a", 4);
-    sim.gang("g", 2);
-    sim.gang_pods("g", 2, 1);
+    let mut sim = Sim::with_gang(4, 2);
     sim.step();
     assert!(sim.answer(), "a last look at the group");
     sim.delete_group("g");
@@ -305,10 +293,7 @@ fn the_node_of_a_lost_binding_may_vanish() {
 
 #[test]
 fn after_a_stop_nothing_is_decided_and_what_was_begun_ends() {
-    let mut sim = Sim::new();
-    sim.node("a", 8);
-    sim.gang("g", 2);
-    sim.gang_pods("g", 2, 1);
+    let mut sim = Sim::with_gang(8, 2);
     sim.step();
     sim.notify(ObjectKind::Node, Input::Stop);
     sim.pod("late", None, 1);
