@@ -9,7 +9,7 @@ use tracing_subscriber::EnvFilter;
 #[command(next_help_heading = "Logs")]
 pub(crate) struct LogArgs {
     /// What to log: off, error, warn, info, debug, trace, or a filter such as `warn,tutti_cluster=debug`.
-    /// Default: info for `tutti scheduler`, warn for everything else.
+    /// Default: info for `tutti scheduler` and `tutti controller`, warn for everything else.
     #[arg(long, global = true, value_name = "LEVEL", value_parser = filter)]
     log_level: Option<String>,
     /// Log more: -v is info, -vv is debug, -vvv is trace. Overrides --log-level.

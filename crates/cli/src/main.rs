@@ -2,13 +2,16 @@
 
 mod cluster_file;
 mod console;
+mod controller;
 mod demo;
+mod embedded_controller;
 mod embedded_scheduler;
 mod kubeconfig_path;
 mod logs;
 mod nodes;
 mod observer;
 mod replay;
+mod replica;
 mod scheduler;
 mod signals;
 mod up;
@@ -31,19 +34,22 @@ enum Command {
     Up(up::UpArgs),
     Nodes(nodes::NodesArgs),
     Scheduler(scheduler::SchedulerArgs),
+    Controller(controller::ControllerArgs),
     Replay(replay::ReplayArgs),
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let cli = Cli::parse();
-    // Whoever runs a scheduler wants to know what it does; a cluster to try talks on the console.
-    let default_level = if matches!(cli.command, Command::Scheduler(_)) { "info" } else { "warn" };
+    // Whoever runs something for a cluster wants to know what it does; a cluster to try talks on the console.
+    let is_service = matches!(cli.command, Command::Scheduler(_) | Command::Controller(_));
+    let default_level = if is_service { "info" } else { "warn" };
     logs::init(&cli.logs, default_level);
     let result = match cli.command {
         Command::Up(args) => up::run(args).await,
         Command::Nodes(args) => nodes::run(args).await,
         Command::Scheduler(args) => scheduler::run(args).await,
+        Command::Controller(args) => controller::run(args).await,
         Command::Replay(args) => replay::run(&args),
     };
     match result {
@@ -98,21 +104,38 @@ mod tests {
 
     #[test]
     fn replicas_elect_a_leader_unless_told_otherwise() {
-        for good in [&["--leader-elect"][..], &["--leader-elect=false"], &["--http-address", "off"], &[]] {
-            let arguments = [&["tutti", "scheduler"], good].concat();
-            assert!(Cli::try_parse_from(&arguments).is_ok(), "{arguments:?}");
-        }
-        for wrong in
-            [&["--leader-elect=maybe"][..], &["--http-address", "here"], &["--leader-elect", "false"]]
-        {
-            let arguments = [&["tutti", "scheduler"], wrong].concat();
-            assert!(Cli::try_parse_from(&arguments).is_err(), "{arguments:?}");
+        for command in ["scheduler", "controller"] {
+            for good in [&["--leader-elect"][..], &["--leader-elect=false"], &["--http-address", "off"], &[]]
+            {
+                let arguments = [&["tutti", command], good].concat();
+                assert!(Cli::try_parse_from(&arguments).is_ok(), "{arguments:?}");
+            }
+            for wrong in
+                [&["--leader-elect=maybe"][..], &["--http-address", "here"], &["--leader-elect", "false"]]
+            {
+                let arguments = [&["tutti", command], wrong].concat();
+                assert!(Cli::try_parse_from(&arguments).is_err(), "{arguments:?}");
+            }
         }
     }
 
     #[test]
+    fn groups_for_jobs_are_made_automatically_always_or_never() {
+        for when in ["auto", "on", "off"] {
+            assert!(Cli::try_parse_from(["tutti", "controller", "--job-integration", when]).is_ok());
+        }
+        assert!(Cli::try_parse_from(["tutti", "controller", "--job-integration", "maybe"]).is_err());
+    }
+
+    #[test]
     fn the_demo_does_not_mix_with_options_that_change_its_story() {
-        for other in [&["--nodes", "5"][..], &["--gpus", "1"], &["--no-scheduler"], &["--cluster", "f"]] {
+        for other in [
+            &["--nodes", "5"][..],
+            &["--gpus", "1"],
+            &["--no-scheduler"],
+            &["--no-controller"],
+            &["--cluster", "f"],
+        ] {
             let arguments = [&["tutti", "up", "--demo"], other].concat();
             assert!(Cli::try_parse_from(&arguments).is_err(), "{arguments:?}");
         }

@@ -1,18 +1,14 @@
 //! `tutti scheduler`: the scheduler of a cluster that somebody else runs.
 
 use crate::console::{Console, Style};
+use crate::replica::{self, HttpAddress, http_address};
 use crate::signals;
 use anyhow::Context as _;
 use clap::Args;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use tokio::sync::watch;
-use tutti_lease::Place;
 use tutti_scheduler::config::{self, LeaseSettings};
 use tutti_scheduler::{ConfigError, Settings};
-
-/// Where the lease is if neither the configuration nor the cluster says so.
-const DEFAULT_LEASE_NAMESPACE: &str = "kube-system";
 
 /// Schedule the pods and pod groups of a cluster.
 ///
@@ -44,18 +40,6 @@ pub(crate) struct SchedulerArgs {
     /// Print the configuration with all defaults and options applied, as a file, and end.
     #[arg(long)]
     print_config: bool,
-}
-
-/// `off` or an address. (An `Option` in an `Option` would say the same to nobody.)
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct HttpAddress(Option<SocketAddr>);
-
-fn http_address(text: &str) -> Result<HttpAddress, String> {
-    if text == "off" {
-        return Ok(HttpAddress(None));
-    }
-    let wrong = |_| format!("{text:?} is neither IP:PORT nor off");
-    text.parse().map(|address| HttpAddress(Some(address))).map_err(wrong)
 }
 
 /// What options say on top of the configuration file.
@@ -101,24 +85,11 @@ pub(crate) async fn run(args: SchedulerArgs) -> anyhow::Result<()> {
     }
     let connection = tutti_k8s::connect::connect(args.kubeconfig.as_deref()).await?;
     say_what_runs(&settings.borrow(), &connection.url);
-    let end = async {
-        if let Err(error) = signals::end_asked().await {
-            tracing::error!(%error, "cannot wait for Ctrl-C");
-        }
-    };
-    let place = place(&settings.borrow(), connection.own_namespace.as_deref());
-    tutti_scheduler::serve(connection.client, settings, place, end).await?;
+    let place = settings.borrow().lease.as_ref().map(|lease| {
+        replica::place(&lease.name, lease.namespace.as_deref(), connection.own_namespace.as_deref())
+    });
+    tutti_scheduler::serve(connection.client, settings, place, signals::end()).await?;
     Ok(())
-}
-
-/// Where the lease is, and who we are in it; `None` if there is no election.
-fn place(settings: &Settings, own_namespace: Option<&str>) -> Option<Place> {
-    let lease = settings.lease.as_ref()?;
-    let namespace = lease.namespace.as_deref().or(own_namespace).unwrap_or(DEFAULT_LEASE_NAMESPACE);
-    // Pods are told their name as that of the machine. It stays when a container starts again, so it is not enough.
-    let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "tutti".to_owned());
-    let identity = format!("{host}_{}", uuid::Uuid::new_v4());
-    Some(Place { namespace: namespace.to_owned(), name: lease.name.clone(), identity })
 }
 
 fn say_what_runs(settings: &Settings, server: &str) {
@@ -161,12 +132,5 @@ mod tests {
 
         let none = Overrides { scheduler_names: Vec::new(), leader_elect: None, http_address: None };
         assert_eq!(none.apply(Settings::of_a_cluster()).unwrap(), Settings::of_a_cluster());
-    }
-
-    #[test]
-    fn an_address_is_an_address_or_off() {
-        assert_eq!(http_address("off"), Ok(HttpAddress(None)));
-        assert!(http_address("127.0.0.1:0").is_ok());
-        assert!(http_address("localhost").unwrap_err().contains("neither IP:PORT nor off"));
     }
 }

@@ -13,3 +13,10 @@ pub(crate) async fn end_asked() -> std::io::Result<()> {
     #[cfg(not(unix))]
     tokio::signal::ctrl_c().await
 }
+
+/// The same for those who have nobody to tell that they cannot wait for it.
+pub(crate) async fn end() {
+    if let Err(error) = end_asked().await {
+        tracing::error!(%error, "cannot wait for Ctrl-C");
+    }
+}

@@ -1,6 +1,7 @@
 //! `tutti up`: an embedded cluster with simulated nodes and the scheduler, until somebody ends it.
 
 use crate::console::{Console, Style, count, shell_word};
+use crate::embedded_controller::Controller;
 use crate::embedded_scheduler::{self, Scheduler};
 use crate::{cluster_file, demo, kubeconfig_path, signals};
 use anyhow::Context as _;
@@ -46,8 +47,11 @@ pub(crate) struct UpArgs {
     /// Do not run the scheduler: pods stay pending until you bind them or run a scheduler of your own.
     #[arg(long)]
     no_scheduler: bool,
+    /// Do not run the controller that makes groups for Jobs.
+    #[arg(long)]
+    no_controller: bool,
     /// Tell a story of two gangs on a small cluster of its own, then stay up.
-    #[arg(long, conflicts_with_all = ["nodes", "gpus", "no_scheduler"])]
+    #[arg(long, conflicts_with_all = ["nodes", "gpus", "no_scheduler", "no_controller"])]
     demo: bool,
     /// End after the demo.
     #[arg(long, requires = "demo")]
@@ -130,11 +134,19 @@ impl Up {
         let shown = path.display().to_string();
         let _file = KubeconfigFile::write(path, self.cluster.kubeconfig())?;
         let mut scheduler = (!self.args.no_scheduler).then(|| Scheduler::start(self.cluster.client()));
+        let mut controller = match self.args.no_controller {
+            true => None,
+            false => Some(Controller::start(self.cluster.client()).await.context("no controllers")?),
+        };
         let result = tokio::select! {
             signal = signals::end_asked() => signal.context("cannot wait for Ctrl-C"),
             error = failure(scheduler.as_mut()) => return Err(error),
+            error = controller_failure(controller.as_mut()) => return Err(error),
             result = self.talk(&shown) => result,
         };
+        if let Some(controller) = controller {
+            controller.stop().await;
+        }
         if let Some(scheduler) = scheduler
             && let Err(error) = scheduler.stop().await
         {
@@ -169,6 +181,9 @@ impl Up {
             format!("serves the names {}", embedded_scheduler::NAMES.join(" and "))
         };
         self.console.line(&format!("  scheduler   {scheduler}"));
+        let controller =
+            if self.args.no_controller { "none (--no-controller)" } else { "makes groups for Jobs" };
+        self.console.line(&format!("  controller  {controller}"));
     }
 
     fn say_what_to_try(&self, kubeconfig: &str) {
@@ -194,6 +209,14 @@ impl Up {
 async fn failure(scheduler: Option<&mut Scheduler>) -> anyhow::Error {
     match scheduler {
         Some(scheduler) => scheduler.failed().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The same for the controllers.
+async fn controller_failure(controller: Option<&mut Controller>) -> anyhow::Error {
+    match controller {
+        Some(controller) => controller.failed().await,
         None => std::future::pending().await,
     }
 }

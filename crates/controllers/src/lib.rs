@@ -9,7 +9,9 @@ mod cache;
 mod core;
 mod event;
 pub mod gangs;
+mod meter;
 mod pod;
+pub mod process;
 pub mod protection;
 mod queue;
 pub mod shell;
@@ -18,6 +20,7 @@ mod view;
 pub use self::action::{Action, Edit, Note, Plan, Severity, Told, Written};
 pub use self::cache::{Cache, Change};
 pub use self::core::Core;
+pub use self::meter::{Meter, Meters};
 pub use self::pod::{
     ContainerStatus, PodSpec, PodStatus, PodView, Terminated, condition_of, is_active, is_ready, pods,
 };

@@ -26,6 +26,8 @@ pub struct Outcome {
 pub struct Queue<T> {
     entries: BTreeMap<T, Entry>,
     due: BTreeSet<(Timestamp, T)>,
+    /// Those whose last plan failed.
+    retrying: usize,
 }
 
 #[derive(Debug, Default)]
@@ -45,7 +47,7 @@ struct Entry {
 
 impl<T> Default for Queue<T> {
     fn default() -> Self {
-        Self { entries: BTreeMap::new(), due: BTreeSet::new() }
+        Self { entries: BTreeMap::new(), due: BTreeSet::new(), retrying: 0 }
     }
 }
 
@@ -100,6 +102,11 @@ impl<T: Ord + Clone> Queue<T> {
     pub fn done(&mut self, task: &T, outcome: Outcome, look_again: Option<Timestamp>, now: Timestamp) {
         let Some(entry) = self.entries.get_mut(task) else { return };
         entry.is_busy = false;
+        match (entry.failures > 0, outcome.failed) {
+            (false, true) => self.retrying += 1,
+            (true, false) => self.retrying -= 1,
+            _ => {}
+        }
         entry.failures = if outcome.failed { entry.failures.saturating_add(1) } else { 0 };
         entry.not_before = Some(later(now, PACE));
         entry.unseen = outcome.written;
@@ -125,6 +132,11 @@ impl<T: Ord + Clone> Queue<T> {
     /// How many objects wait.
     pub fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    /// How many of them failed when they were last worked on, and are tried again later.
+    pub fn retrying(&self) -> usize {
+        self.retrying
     }
 
     /// True if nobody waits.
@@ -201,6 +213,10 @@ mod tests {
         }
         assert_eq!(waits[..3], [BACKOFF_FIRST, BACKOFF_FIRST * 2, BACKOFF_FIRST * 4]);
         assert!(waits.is_sorted() && waits.last() == Some(&BACKOFF_LONGEST));
+        assert_eq!(queue.retrying(), 1);
+        assert_eq!(queue.pop(now, |_| true), Some("a"));
+        queue.done(&"a", Outcome::default(), None, now);
+        assert_eq!((queue.retrying(), queue.len()), (0, 0));
     }
 
     #[test]

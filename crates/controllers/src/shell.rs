@@ -4,6 +4,7 @@ use crate::action::{Action, Edit, Note, Plan, Severity, Told, Written};
 use crate::cache::Change;
 use crate::core::Core;
 use crate::event;
+use crate::meter::{Meter, Sent};
 use crate::queue::{Outcome, Queue};
 use crate::view::{Key, View};
 use futures::stream::{BoxStream, FuturesUnordered, SelectAll};
@@ -18,7 +19,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
 /// Plans that are carried out at once.
@@ -33,6 +34,8 @@ const EVENTS_PER_STEP_MAX: usize = 1024;
 const SLEEP_MAX: Duration = Duration::from_secs(60);
 /// Events that tell of one plan. A thousand pods are made without a thousand sentences.
 const NOTES_PER_PLAN_MAX: usize = 20;
+/// How long requests under way may take to finish at the end.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 
 /// The watches of a core.
 pub struct Watches<E> {
@@ -88,14 +91,17 @@ impl<E: Send + 'static> Watches<E> {
     }
 }
 
-/// Runs controllers until `shutdown` completes. `manager` is who writes, as managed fields and events tell.
+/// Runs controllers until `shutdown` completes; then what is under way may finish within a moment. `manager` is who
+/// writes, as managed fields and events tell.
 pub async fn run<C: Core>(
     mut core: C,
     watches: Watches<C::Event>,
     manager: &'static str,
+    meter: Meter,
     shutdown: impl Future<Output = ()> + Send,
 ) {
-    let writer = Writer { client: watches.client, manager, requests: Arc::new(Semaphore::new(REQUESTS_MAX)) };
+    let requests = Arc::new(Semaphore::new(REQUESTS_MAX));
+    let writer = Writer { client: watches.client, manager, requests, meter: meter.clone() };
     let mut news = watches.streams.ready_chunks(EVENTS_PER_STEP_MAX);
     let mut queue: Queue<C::Task> = Queue::default();
     let mut under_way = FuturesUnordered::new();
@@ -106,6 +112,7 @@ pub async fn run<C: Core>(
             && under_way.len() < PLANS_MAX
             && let Some(task) = queue.pop(now, |written| core.has_seen(written))
         {
+            meter.looked();
             let Plan { actions, look_again } = core.plan(&task, now);
             if actions.is_empty() {
                 queue.done(&task, Outcome::default(), look_again, now);
@@ -114,10 +121,13 @@ pub async fn run<C: Core>(
                 under_way.push(async move { (writer.carry_out(actions).await, task, look_again) }.boxed());
             }
         }
+        meter.ready(core.is_ready());
+        meter.queue(queue.len(), queue.retrying());
         let due = queue.next_due().filter(|_| core.is_ready() && under_way.len() < PLANS_MAX);
         tokio::select! {
-            () = &mut shutdown => return,
+            () = &mut shutdown => break,
             Some(events) = news.next() => {
+                meter.news(events.len());
                 for event in events {
                     for task in core.observe(event, now) {
                         queue.ask(task, now);
@@ -130,6 +140,14 @@ pub async fn run<C: Core>(
             () = tokio::time::sleep(time_until(due, now)) => {}
         }
     }
+    let rest = async { while under_way.next().await.is_some() {} };
+    if tokio::time::timeout(SHUTDOWN_GRACE, rest).await.is_err() {
+        tracing::debug!(
+            manager,
+            "requests were still under way at the end; whoever runs next sees what came of them"
+        );
+    }
+    meter.end();
 }
 
 fn time_until(wake: Option<Timestamp>, now: Timestamp) -> Duration {
@@ -144,6 +162,7 @@ struct Writer {
     client: Client,
     manager: &'static str,
     requests: Arc<Semaphore>,
+    meter: Meter,
 }
 
 /// What a request did, for the record.
@@ -152,10 +171,13 @@ struct Answer {
     written: Option<Written>,
     note: Option<Note>,
     failed: bool,
+    /// Somebody else changed or made the object meanwhile.
+    lost_race: bool,
 }
 
 impl Writer {
     async fn carry_out(self, actions: Vec<Action>) -> Outcome {
+        let start = Instant::now();
         let answers = futures::stream::iter(actions)
             .map(|action| self.answer(action))
             .buffer_unordered(REQUESTS_MAX)
@@ -171,16 +193,30 @@ impl Writer {
         for note in notes.iter().take(NOTES_PER_PLAN_MAX) {
             self.tell(note).await;
         }
+        self.meter.worked(start.elapsed());
         outcome
     }
 
     async fn answer(&self, action: Action) -> Answer {
         // Nobody closes the semaphore.
         let _permit = self.requests.acquire().await;
-        match tokio::time::timeout(REQUEST_TIMEOUT, self.send(action)).await {
+        let verb = match &action {
+            Action::Create { .. } => "create",
+            Action::Patch { .. } => "patch",
+            Action::Delete { .. } => "delete",
+            Action::Tell(note) => return Answer { note: Some(note.clone()), ..Answer::default() },
+        };
+        let answer = match tokio::time::timeout(REQUEST_TIMEOUT, self.send(action)).await {
             Ok(answer) => answer,
             Err(_) => Answer { failed: true, ..Answer::default() },
-        }
+        };
+        let sent = match (&answer.failed, answer.lost_race) {
+            (_, true) => Sent::Conflict,
+            (true, false) => Sent::Failed,
+            (false, false) => Sent::Done,
+        };
+        self.meter.sent(verb, sent);
+        answer
     }
 
     async fn send(&self, action: Action) -> Answer {
@@ -241,10 +277,10 @@ impl Writer {
             Note { about, severity, reason, message }
         });
         match result {
-            Ok(created) => Answer { written: trace(resource, &created), note, failed: false },
+            Ok(created) => Answer { written: trace(resource, &created), note, ..Answer::default() },
             Err(error) if code(&error) == Some(409) => {
                 // Somebody made it already, or it is being made by an answer that was lost: the watch will tell.
-                Answer { failed: true, ..Answer::default() }
+                Answer { failed: true, lost_race: true, ..Answer::default() }
             }
             Err(error) => {
                 tracing::debug!(kind, namespace, %error, "not created");
@@ -298,7 +334,7 @@ impl Writer {
             Err(error) if code(&error) == Some(404) => Answer::default(),
             Err(error) => {
                 tracing::debug!(manager = self.manager, kind = resource.kind, %key, %error, "not written");
-                Answer { failed: true, ..Answer::default() }
+                Answer { failed: true, lost_race: code(&error) == Some(409), ..Answer::default() }
             }
         }
     }

@@ -89,14 +89,26 @@ impl<S, T> View<S, T> {
 
     /// True if it waits for this finalizer before it goes.
     pub fn has_finalizer(&self, name: &str) -> bool {
-        self.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == name)
+        self.finalizers().any(|finalizer| finalizer == name)
     }
 
     /// The change that takes a finalizer away, as long as the object is the one that was read.
     pub fn without_finalizer(&self, name: &str) -> Edit {
-        let rest: Vec<&String> = self.metadata.finalizers.iter().flatten().filter(|f| *f != name).collect();
+        self.with_finalizers(self.finalizers().filter(|finalizer| *finalizer != name).collect())
+    }
+
+    /// The change that adds a finalizer, as long as the object is the one that was read.
+    pub fn with_finalizer(&self, name: &str) -> Edit {
+        self.with_finalizers(self.finalizers().chain([name]).collect())
+    }
+
+    fn finalizers(&self) -> impl Iterator<Item = &str> {
+        self.metadata.finalizers.iter().flatten().map(String::as_str)
+    }
+
+    fn with_finalizers(&self, all: Vec<&str>) -> Edit {
         Edit::merge(serde_json::json!({"metadata": {
-            "uid": self.uid(), "resourceVersion": self.version(), "finalizers": rest,
+            "uid": self.uid(), "resourceVersion": self.version(), "finalizers": all,
         }}))
     }
 }

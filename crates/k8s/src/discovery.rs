@@ -4,15 +4,22 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::Client;
 use kube::api::ApiResource;
 use kube::core::GroupVersionKind;
+use std::time::Duration;
 
 /// The API group of Kubernetes' own pod groups.
-const NATIVE_GROUP: &str = "scheduling.k8s.io";
+pub const NATIVE_GROUP: &str = "scheduling.k8s.io";
 /// The API group of ours, for clusters that have none.
-const CUSTOM_GROUP: &str = "tutti.dev";
+pub const CUSTOM_GROUP: &str = "tutti.dev";
 
 /// The only version that has composites, and their name in paths.
 const COMPOSITE_VERSION: &str = "v1alpha3";
 const COMPOSITES: &str = "compositepodgroups";
+
+/// Pause before the cluster is asked a second time what it serves; every further one is twice as long, up to a limit.
+const PAUSE_FIRST: Duration = Duration::from_millis(500);
+const PAUSE_MAX: Duration = Duration::from_secs(15);
+/// How often it is asked whether it serves something else by now.
+const INTERVAL: Duration = Duration::from_secs(30);
 
 /// How a pod says to which group it belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -155,6 +162,42 @@ impl Capabilities {
             }
         }
         Ok(Self { storage, ..Self::plain() })
+    }
+}
+
+/// Asks what the cluster serves, again if it does not say: `tries_max` times, or for ever.
+pub async fn discover_patiently(
+    client: &Client,
+    tries_max: Option<u32>,
+) -> Result<Capabilities, kube::Error> {
+    let mut pause = PAUSE_FIRST;
+    let mut attempt: u32 = 1;
+    loop {
+        match Capabilities::discover(client).await {
+            Ok(capabilities) => return Ok(capabilities),
+            Err(error) if tries_max.is_some_and(|max| attempt >= max) => return Err(error),
+            Err(error) => {
+                tracing::warn!(%error, attempt, "the cluster does not say which APIs it serves; trying again");
+            }
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(PAUSE_MAX);
+        attempt = attempt.saturating_add(1);
+    }
+}
+
+/// Completes when the cluster serves other APIs than these.
+pub async fn changed(client: &Client, known: &Capabilities) {
+    loop {
+        tokio::time::sleep(INTERVAL).await;
+        match Capabilities::discover(client).await {
+            Ok(found) if found != *known => {
+                tracing::info!("the cluster serves other APIs than before");
+                return;
+            }
+            Ok(_) => {}
+            Err(error) => tracing::debug!(%error, "the cluster does not say which APIs it serves"),
+        }
     }
 }
 

@@ -13,14 +13,8 @@ pub enum Error {
     #[error("the cluster does not say which APIs it serves: {0}")]
     Discovery(#[source] Box<kube::Error>),
     /// Health and metrics cannot be served.
-    #[error("cannot serve health and metrics at {address}: {source}")]
-    Http {
-        /// Where.
-        address: std::net::SocketAddr,
-        /// What the system said.
-        #[source]
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Http(#[from] tutti_http::ListenError),
     /// A task of the scheduler ended that must not.
     #[error("{what} ended unexpectedly")]
     TaskEnded {

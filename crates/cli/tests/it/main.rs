@@ -3,9 +3,11 @@
 // A test that meets what it does not expect should stop there and then.
 #![allow(clippy::unwrap_used)]
 
+mod controller;
 mod demo;
 mod deploy;
 mod gangs;
+mod health;
 mod kubectl;
 mod kubectl_script;
 mod process;

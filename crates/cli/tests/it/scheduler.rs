@@ -1,12 +1,11 @@
 //! `tutti scheduler` beside `tutti up --no-scheduler`: two processes, as beside any cluster.
 
+use crate::health::{free_address, get, wait_ready};
 use crate::process::{Folder, Running, run, tutti};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use kube::api::{Api, PostParams};
 use serde_json::json;
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -61,32 +60,6 @@ impl World {
             assert!(Instant::now() < deadline, "{pod} never got a node");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-    }
-}
-
-fn free_address() -> String {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
-}
-
-/// Status code and body; nothing if nobody listens.
-fn get(address: &str, path: &str) -> Option<(u16, String)> {
-    let mut stream = TcpStream::connect(address).ok()?;
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n").unwrap();
-    let mut text = String::new();
-    stream.read_to_string(&mut text).unwrap();
-    let code = text.split(' ').nth(1)?.parse().ok()?;
-    Some((code, text.split_once("\r\n\r\n")?.1.to_owned()))
-}
-
-async fn wait_ready(address: &str) -> String {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some((200, body)) = get(address, "/readyz") {
-            return body;
-        }
-        assert!(Instant::now() < deadline, "never ready");
-        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 

@@ -25,7 +25,7 @@ mod world;
 use crate::registry::{Catalog, Release};
 use kube::Client;
 use std::time::Duration;
-use tutti_controllers::{protection, shell};
+use tutti_controllers::{Meter, protection, shell};
 use world::World;
 
 /// Who writes, as managed fields and events tell.
@@ -63,7 +63,7 @@ pub async fn run(client: Client, options: Options, shutdown: impl Future<Output 
         .add(&replica_set::Resources::default().replica_sets, world::Event::ReplicaSet)
         .add(&deployment::Resources::default().deployments, world::Event::Deployment)
         .add(&budget::budgets(), world::Event::Budget);
-    shell::run(World::new(options), watches, MANAGER, shutdown).await;
+    shell::run(World::new(options), watches, MANAGER, Meter::default(), shutdown).await;
 }
 
 /// Lets deleted pod groups go once nobody needs them, until `shutdown` completes.
@@ -72,7 +72,10 @@ pub async fn protect_groups(client: Client, release: Release, shutdown: impl Fut
     let groups =
         served.find(|resource| resource.kind == "PodGroup").and_then(|resource| resource.versions.first());
     match groups {
-        Some(version) => protection::run(client, protection::pod_groups(version), MANAGER, shutdown).await,
+        Some(version) => {
+            let guard = protection::Guard::alone(protection::pod_groups(version));
+            protection::run(client, guard, MANAGER, Meter::default(), shutdown).await;
+        }
         None => shutdown.await,
     }
 }

@@ -3,9 +3,8 @@
 use kube::core::ApiResource;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+use tutti_k8s::discovery::NATIVE_GROUP;
 
-/// The API group of Kubernetes' own groups.
-const NATIVE_GROUP: &str = "scheduling.k8s.io";
 /// The first version with groups.
 const VERSION_1_36: &str = "v1alpha2";
 /// What a template may say that groups by our own definition do not know.

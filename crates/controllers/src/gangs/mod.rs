@@ -19,6 +19,7 @@ pub use self::kinds::{Asks, GANG_ANNOTATION, JOB, Owner, Progress, Row};
 use crate::action::{Action, Edit, Plan, Told, Written};
 use crate::cache::{Cache, Change};
 use crate::core::Core;
+use crate::meter::Meter;
 use crate::shell::{self, Watches};
 use crate::view::{Key, Unread, View, controller_of};
 use jiff::{SignedDuration, Timestamp};
@@ -72,6 +73,7 @@ pub async fn run(
     api: Api,
     options: Options,
     manager: &'static str,
+    meter: Meter,
     shutdown: impl Future<Output = ()> + Send,
 ) {
     if options.integration == Integration::Off {
@@ -83,7 +85,7 @@ pub async fn run(
         watches = watches.add(workloads, Event::Workload);
     }
     let watches = watches.add(&gangs.api.groups, Event::Group);
-    shell::run(gangs, watches, manager, shutdown).await;
+    shell::run(gangs, watches, manager, meter, shutdown).await;
 }
 
 /// What is read of a Workload or a group: who it is for, and its spec.

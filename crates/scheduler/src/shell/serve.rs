@@ -1,12 +1,11 @@
 //! The whole process around the core: settings that change, APIs that come and go, health and metrics.
 
-use super::http::Server;
 use super::owner::{Clock, Interrupt, Owner};
 use super::send::Sender;
 use super::state::Dumper;
 use super::status::{Phase, Status};
 use super::workloads::Workloads;
-use super::{log, watch as watches};
+use super::{http, log, watch as watches};
 use crate::config::{Config, Settings};
 use crate::core::Core;
 use crate::error::Error;
@@ -18,19 +17,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tutti_k8s::Capabilities;
+use tutti_http::Server;
+use tutti_k8s::{Capabilities, discovery};
 use tutti_lease::{Election, Place, Standing};
 
 /// Facts that wait for the core. When it is full, watches wait: the API server keeps what they did not read.
 const INPUT_QUEUE_MAX: usize = 4096;
 /// Questions that wait for the owner of the core.
 const QUESTIONS_MAX: usize = 8;
-/// Pause before the cluster is asked a second time what it serves; every further one is twice as long, up to a limit.
-const DISCOVERY_PAUSE_FIRST: Duration = Duration::from_millis(500);
-const DISCOVERY_PAUSE_MAX: Duration = Duration::from_secs(15);
-/// How often it is asked whether it serves something else by now.
-const DISCOVERY_INTERVAL: Duration = Duration::from_secs(30);
-
 /// The end, as often as somebody wants to wait for it.
 type End = Shared<BoxFuture<'static, ()>>;
 
@@ -50,9 +44,8 @@ pub async fn serve(
     first.validate()?;
     let _server = match first.http.address {
         Some(address) => {
-            let server = Server::start(address, first.http.debug_from_anywhere, Arc::clone(&status)).await?;
-            tracing::info!(address = %server.address(), "serving health and metrics");
-            Some(server)
+            let router = http::router(Arc::clone(&status), first.http.debug_from_anywhere);
+            Some(Server::start(address, router).await?)
         }
         None => None,
     };
@@ -212,28 +205,12 @@ pub(super) async fn discover(
     end: &(impl Future<Output = ()> + Clone),
     tries_max: Option<u32>,
 ) -> Result<Option<Capabilities>, Error> {
-    let mut pause = DISCOVERY_PAUSE_FIRST;
-    for attempt in 1_u32.. {
-        let found = tokio::select! {
-            found = Capabilities::discover(client) => found,
-            () = end.clone() => return Ok(None),
-        };
-        match found {
-            Ok(capabilities) => return Ok(Some(capabilities)),
-            Err(error) if tries_max.is_some_and(|max| attempt >= max) => {
-                return Err(Error::Discovery(Box::new(error)));
-            }
-            Err(error) => {
-                tracing::warn!(%error, attempt, "the cluster does not say which APIs it serves; trying again");
-            }
+    tokio::select! {
+        found = discovery::discover_patiently(client, tries_max) => {
+            found.map(Some).map_err(|error| Error::Discovery(Box::new(error)))
         }
-        tokio::select! {
-            () = tokio::time::sleep(pause) => {}
-            () = end.clone() => return Ok(None),
-        }
-        pause = (pause * 2).min(DISCOVERY_PAUSE_MAX);
+        () = end.clone() => Ok(None),
     }
-    Ok(None)
 }
 
 /// One item when settings change.
@@ -251,16 +228,7 @@ fn changed_settings(mut settings: watch::Receiver<Settings>) -> impl Stream<Item
 /// One item when the cluster serves other APIs than these.
 fn changed_apis(client: Client, known: Capabilities) -> impl Stream<Item = Interrupt> {
     stream::once(async move {
-        loop {
-            tokio::time::sleep(DISCOVERY_INTERVAL).await;
-            match Capabilities::discover(&client).await {
-                Ok(found) if found != known => {
-                    tracing::info!("the cluster serves other APIs than before");
-                    return Interrupt::Apis;
-                }
-                Ok(_) => {}
-                Err(error) => tracing::debug!(%error, "the cluster does not say which APIs it serves"),
-            }
-        }
+        discovery::changed(&client, &known).await;
+        Interrupt::Apis
     })
 }

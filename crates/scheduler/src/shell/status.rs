@@ -7,6 +7,7 @@ use crate::core::dump::Extras;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
+use tutti_http::Verdict;
 
 /// The owner of the core steps at least every minute; one that was not seen for this long hangs.
 const SILENCE_MAX: Duration = Duration::from_secs(180);
@@ -30,9 +31,6 @@ pub(crate) enum Phase {
     /// It finishes what was begun.
     Stopping,
 }
-
-/// Whether this is a good or a bad answer, and its words.
-pub(crate) type Verdict = Result<String, String>;
 
 /// Shared by the task that schedules and those that answer questions about it.
 pub(crate) struct Status {

@@ -1,0 +1,144 @@
+//! `tutti controller`: the controllers of a cluster that somebody else runs.
+
+use crate::console::{Console, Style};
+use crate::replica::{self, HttpAddress, http_address};
+use crate::signals;
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use tokio::sync::watch;
+use tutti_controllers::gangs::Integration;
+use tutti_controllers::process::{self, Settings, Surroundings};
+
+/// The Lease by which replicas agree on a leader: not that of the scheduler, which may be another process.
+const LEASE: &str = "tutti-controller";
+/// Where health and metrics are served unless told otherwise; the scheduler has the port before.
+const DEFAULT_HTTP: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 10271);
+
+/// Make groups for the Jobs of a cluster that want their pods to start together.
+///
+/// A Job whose pods use one of the scheduler names gets a Workload and a PodGroup if it asks for a gang; docs/jobs.md
+/// says which do. Several replicas elect a leader.
+///
+/// The cluster is the one of --kubeconfig; without it, the one that this is a pod of; else the one of $KUBECONFIG or
+/// ~/.kube/config.
+#[derive(Debug, Args)]
+pub(crate) struct ControllerArgs {
+    /// Kubeconfig of the cluster.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The scheduler's configuration file: its names, and where and how leaders are elected. It is read again when it
+    /// changes. Options win over it.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Name under which pods ask for Tutti; may be repeated. Default: `tutti`.
+    #[arg(long = "scheduler-name", value_name = "NAME")]
+    scheduler_names: Vec<String>,
+    /// Whether groups are made for Jobs: unless the cluster's own Job controller makes them, always, or never.
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    job_integration: JobIntegration,
+    /// Whether replicas elect a leader. Default: true.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    leader_elect: Option<bool>,
+    /// Address for health and metrics, as IP:PORT; `off` serves nothing. Default: 127.0.0.1:10271.
+    #[arg(long, value_name = "ADDRESS", value_parser = http_address)]
+    http_address: Option<HttpAddress>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum JobIntegration {
+    Auto,
+    On,
+    Off,
+}
+
+impl From<JobIntegration> for Integration {
+    fn from(value: JobIntegration) -> Self {
+        match value {
+            JobIntegration::Auto => Self::Auto,
+            JobIntegration::On => Self::On,
+            JobIntegration::Off => Self::Off,
+        }
+    }
+}
+
+/// Runs until Ctrl-C or SIGTERM.
+pub(crate) async fn run(args: ControllerArgs) -> anyhow::Result<()> {
+    let shared = shared_settings(args.config.clone(), args.scheduler_names.clone())?;
+    let connection = tutti_k8s::connect::connect(args.kubeconfig.as_deref()).await?;
+    let lease = match args.leader_elect {
+        Some(false) => None,
+        Some(true) => Some(shared.borrow().lease.clone().unwrap_or_default()),
+        None => shared.borrow().lease.clone(),
+    };
+    let lease = lease.map(|lease| {
+        let own_namespace = connection.own_namespace.as_deref();
+        (replica::place(LEASE, lease.namespace.as_deref(), own_namespace), lease.timing)
+    });
+    let http = args.http_address.map_or(Some(DEFAULT_HTTP), |HttpAddress(address)| address);
+    let integration = args.job_integration.into();
+    say_what_runs(&shared.borrow(), http, lease.is_some(), &connection.url);
+    let settings = settings_of(shared, integration);
+    let surroundings = Surroundings { http, lease };
+    process::serve(connection.client, settings, surroundings, signals::end()).await?;
+    Ok(())
+}
+
+/// What the scheduler is told too, now and whenever the file changes.
+fn shared_settings(
+    file: Option<PathBuf>,
+    scheduler_names: Vec<String>,
+) -> anyhow::Result<watch::Receiver<tutti_scheduler::Settings>> {
+    let adjust = move |mut settings: tutti_scheduler::Settings| {
+        if !scheduler_names.is_empty() {
+            settings.config.scheduler_names.clone_from(&scheduler_names);
+        }
+        settings.validate()?;
+        Ok(settings)
+    };
+    let Some(file) = file else {
+        return Ok(watch::channel(adjust(tutti_scheduler::Settings::of_a_cluster())?).1);
+    };
+    tutti_scheduler::follow(file, Box::new(adjust)).context("the configuration cannot be used")
+}
+
+/// What of that matters here, as long as somebody listens.
+fn settings_of(
+    mut shared: watch::Receiver<tutti_scheduler::Settings>,
+    integration: Integration,
+) -> watch::Receiver<Settings> {
+    let read = move |shared: &tutti_scheduler::Settings| Settings {
+        scheduler_names: shared.config.scheduler_names.clone(),
+        integration,
+    };
+    let (tell, settings) = watch::channel(read(&shared.borrow_and_update()));
+    tokio::spawn(async move {
+        while !tell.is_closed() && shared.changed().await.is_ok() {
+            let next = read(&shared.borrow_and_update());
+            tell.send_if_modified(|now| {
+                let differs = *now != next;
+                *now = next;
+                differs
+            });
+        }
+    });
+    settings
+}
+
+fn say_what_runs(
+    settings: &tutti_scheduler::Settings,
+    http: Option<SocketAddr>,
+    has_lease: bool,
+    server: &str,
+) {
+    let console = Console::new();
+    let name = console.paint(Style::Strong, "tutti");
+    console.line(&format!("{name} {} sees to Jobs in {server}", env!("CARGO_PKG_VERSION")));
+    console.line(&format!("  for         {}", settings.config.scheduler_names.join(", ")));
+    console.line(&format!("  election    {}", if has_lease { LEASE } else { "no" }));
+    if let Some(address) = http {
+        console.line(&format!("  health      http://{address}/readyz, /livez, /metrics"));
+    }
+    console.line(&console.paint(Style::Faint, "Ctrl-C ends it."));
+}

@@ -1,0 +1,50 @@
+//! What commands that run as several replicas beside a cluster have in common: a lease, and an address for questions.
+
+use std::net::SocketAddr;
+use tutti_lease::Place;
+
+/// Where a lease is if neither the configuration nor the cluster says so.
+const DEFAULT_LEASE_NAMESPACE: &str = "kube-system";
+
+/// `off` or an address. (An `Option` in an `Option` would say the same to nobody.)
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HttpAddress(pub(crate) Option<SocketAddr>);
+
+/// Reads the address of an option.
+pub(crate) fn http_address(text: &str) -> Result<HttpAddress, String> {
+    if text == "off" {
+        return Ok(HttpAddress(None));
+    }
+    let wrong = |_| format!("{text:?} is neither IP:PORT nor off");
+    text.parse().map(|address| HttpAddress(Some(address))).map_err(wrong)
+}
+
+/// Where the lease is, and who we are in it.
+pub(crate) fn place(name: &str, namespace: Option<&str>, own_namespace: Option<&str>) -> Place {
+    let namespace = namespace.or(own_namespace).unwrap_or(DEFAULT_LEASE_NAMESPACE);
+    // Pods are told their name as that of the machine. It stays when a container starts again, so it is not enough.
+    let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "tutti".to_owned());
+    let identity = format!("{host}_{}", uuid::Uuid::new_v4());
+    Place { namespace: namespace.to_owned(), name: name.to_owned(), identity }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_an_address_or_off() {
+        assert_eq!(http_address("off"), Ok(HttpAddress(None)));
+        assert!(http_address("127.0.0.1:0").is_ok());
+        assert!(http_address("localhost").unwrap_err().contains("neither IP:PORT nor off"));
+    }
+
+    #[test]
+    fn a_lease_is_where_it_is_said_to_be_or_where_we_are() {
+        let namespace = |said, own| place("x", said, own).namespace;
+        assert_eq!(namespace(Some("said"), Some("own")), "said");
+        assert_eq!(namespace(None, Some("own")), "own");
+        assert_eq!(namespace(None, None), DEFAULT_LEASE_NAMESPACE);
+        assert_ne!(place("x", None, None).identity, place("x", None, None).identity);
+    }
+}

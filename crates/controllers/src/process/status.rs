@@ -1,0 +1,116 @@
+//! What the process says of itself.
+
+use crate::meter::Meters;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tutti_http::Verdict;
+
+/// Every controller steps at least every minute; one that was not seen for this long hangs.
+const SILENCE_MAX: Duration = Duration::from_secs(180);
+
+/// What the process does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Another replica acts; `None` until the lease could be read.
+    Following(Option<String>),
+    /// It asks the cluster what it serves.
+    Discovering,
+    /// It acts.
+    Acting,
+    /// It finishes what was begun.
+    Stopping,
+}
+
+/// Shared by the controllers and whoever answers questions about them.
+#[derive(Debug)]
+pub(super) struct Status {
+    pub(super) registry: Registry,
+    pub(super) meters: Meters,
+    leading: Gauge,
+    phase: Mutex<Phase>,
+}
+
+impl Status {
+    pub(super) fn new() -> Self {
+        let mut registry = Registry::default();
+        let meters = Meters::default();
+        meters.register(&mut registry);
+        let leading = Gauge::default();
+        let help = "1 if this process acts, 0 if it stands by";
+        registry.register("leader_election_master_status", help, leading.clone());
+        Self { registry, meters, leading, phase: Mutex::new(Phase::Following(None)) }
+    }
+
+    pub(super) fn enter(&self, phase: Phase) {
+        self.leading.set(i64::from(matches!(phase, Phase::Discovering | Phase::Acting)));
+        *self.phase() = phase;
+    }
+
+    /// A process that should be killed and started again is not live.
+    pub(super) fn live(&self) -> Verdict {
+        let acts = *self.phase() == Phase::Acting;
+        match self.meters.longest_silence(Instant::now()).filter(|(_, silence)| *silence > SILENCE_MAX) {
+            Some((controller, silence)) if acts => {
+                Err(format!("the controller of {controller} did nothing for {} s", silence.as_secs()))
+            }
+            _ => Ok("ok".to_owned()),
+        }
+    }
+
+    /// A process is ready if it acts on what it knows, or stands by and could.
+    pub(super) fn ready(&self) -> Verdict {
+        match &*self.phase() {
+            Phase::Acting => match self.meters.unready() {
+                Some(controller) => Err(format!("the controller of {controller} reads the cluster")),
+                None => Ok("acting".to_owned()),
+            },
+            Phase::Following(Some(leader)) => Ok(format!("standing by: {leader} leads")),
+            Phase::Following(None) => Err("the lease cannot be read".to_owned()),
+            Phase::Discovering => Err("the cluster has not said yet which APIs it serves".to_owned()),
+            Phase::Stopping => Err("stopping".to_owned()),
+        }
+    }
+
+    fn phase(&self) -> MutexGuard<'_, Phase> {
+        // Nothing that is held while it is locked can panic.
+        self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ready_means_that_it_acts_on_what_it_knows_or_could() {
+        let status = Status::new();
+        assert!(status.ready().is_err());
+        status.enter(Phase::Following(Some("other".to_owned())));
+        assert_eq!(status.ready(), Ok("standing by: other leads".to_owned()));
+        status.enter(Phase::Discovering);
+        assert!(status.ready().is_err());
+        status.enter(Phase::Acting);
+        let meter = status.meters.of("gangs");
+        meter.ready(false);
+        assert_eq!(status.ready(), Err("the controller of gangs reads the cluster".to_owned()));
+        meter.ready(true);
+        assert_eq!(status.ready(), Ok("acting".to_owned()));
+        meter.end();
+        assert_eq!(status.ready(), Ok("acting".to_owned()), "one that ended holds nobody up");
+    }
+
+    #[test]
+    fn a_controller_that_hangs_is_not_live() {
+        let status = Status::new();
+        let meter = status.meters.of("gangs");
+        let Some(long_ago) = Instant::now().checked_sub(SILENCE_MAX + Duration::from_secs(1)) else { return };
+        meter.alive_at(long_ago);
+        assert!(status.live().is_ok(), "nobody steps in a process that stands by");
+        status.enter(Phase::Acting);
+        assert!(status.live().unwrap_err().contains("gangs"));
+        meter.alive_at(Instant::now());
+        assert!(status.live().is_ok());
+    }
+}
