@@ -94,19 +94,19 @@ impl<S, T> View<S, T> {
 
     /// The change that takes a finalizer away, as long as the object is the one that was read.
     pub fn without_finalizer(&self, name: &str) -> Edit {
-        self.with_finalizers(self.finalizers().filter(|finalizer| *finalizer != name).collect())
+        self.with_finalizers(&self.finalizers().filter(|finalizer| *finalizer != name).collect::<Vec<_>>())
     }
 
     /// The change that adds a finalizer, as long as the object is the one that was read.
     pub fn with_finalizer(&self, name: &str) -> Edit {
-        self.with_finalizers(self.finalizers().chain([name]).collect())
+        self.with_finalizers(&self.finalizers().chain([name]).collect::<Vec<_>>())
     }
 
     fn finalizers(&self) -> impl Iterator<Item = &str> {
         self.metadata.finalizers.iter().flatten().map(String::as_str)
     }
 
-    fn with_finalizers(&self, all: Vec<&str>) -> Edit {
+    fn with_finalizers(&self, all: &[&str]) -> Edit {
         Edit::merge(serde_json::json!({"metadata": {
             "uid": self.uid(), "resourceVersion": self.version(), "finalizers": all,
         }}))

@@ -175,7 +175,7 @@ async fn deposed(standing: Option<watch::Receiver<Standing>>) {
     };
     if lost.await.is_none() {
         // There is no election, or it has ended: nothing changes any more.
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 
@@ -183,7 +183,7 @@ async fn deposed(standing: Option<watch::Receiver<Standing>>) {
 async fn changed<T>(value: &mut watch::Receiver<T>) {
     if value.changed().await.is_err() {
         // Nobody can change it any more.
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 
