@@ -39,7 +39,8 @@ impl Engine {
     /// Who claims, as others see it.
     pub(crate) fn claimant(&self, unit: &UnitKey) -> Option<(i32, Claimant)> {
         let rank = self.rank(unit, &self.pods.members(unit));
-        rank.broken.0.then(|| (rank.priority.0, Claimant { created: rank.created, unit: unit.clone() }))
+        let claimant = Claimant { starves: false, created: rank.created, unit: unit.clone() };
+        rank.broken.0.then_some((rank.priority.0, claimant))
     }
 
     /// A member has left its seat on a node, by name because its row may be gone, without having done its work.

@@ -110,4 +110,6 @@ pub struct Waiting {
     pub refusal: Refusal,
     /// How the groups and composites of its tree stand, from the top. Empty unless it is a composite.
     pub groups: Vec<Standing>,
+    /// It has waited for so long that what becomes free is kept for it.
+    pub is_planned: bool,
 }

@@ -16,10 +16,12 @@ use crate::score::Profile;
 use crate::score::standing::Scoring;
 use crate::shape::{Resources, Shape, ShapeId, Shapes};
 use crate::solve::{Outcome, Tables, solve};
+use crate::starving::Starving;
 use crate::txn::Txn;
 use crate::volumes::Volumes;
 use crate::wake::{Bed, Offer, Sleepers};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use tutti_model::{Node, ObjectKey, Pod, Text, Time};
 
@@ -27,6 +29,9 @@ use tutti_model::{Node, ObjectKey, Pod, Text, Time};
 const RETRY_SECONDS_MIN: i64 = 1;
 /// Longest pause after failed bindings.
 const RETRY_SECONDS_MAX: i64 = 60;
+
+/// How long a gang waits for room before any is kept for it, unless told otherwise.
+const PATIENCE_SECONDS: u32 = 1_800;
 
 /// What can be chosen.
 #[derive(Debug, Clone)]
@@ -37,6 +42,8 @@ pub struct Config {
     pub branches_max: u32,
     /// How nodes are compared for pods on their own. Groups fill nodes up.
     pub profile: Profile,
+    /// After so many seconds without room, what becomes free is kept for a gang; `None` never does.
+    pub patience_seconds: Option<NonZeroU32>,
 }
 
 impl Default for Config {
@@ -45,6 +52,7 @@ impl Default for Config {
             scheduler_names: vec![Text::from("tutti")],
             branches_max: 200_000,
             profile: Profile::default(),
+            patience_seconds: NonZeroU32::new(PATIENCE_SECONDS),
         }
     }
 }
@@ -64,7 +72,7 @@ pub struct Engine {
     pub(crate) queue: Queue,
     pub(crate) sleepers: Sleepers,
     /// The last reason that was told for a unit, and to which members, so that it is told once.
-    told: FxHashMap<UnitKey, (Refusal, Vec<ObjectKey>)>,
+    told: FxHashMap<UnitKey, Told>,
     retries: FxHashMap<UnitKey, Retry>,
     /// Units that are not to be tried.
     pub(crate) suspended: FxHashSet<UnitKey>,
@@ -73,6 +81,23 @@ pub struct Engine {
     attempts_count: u64,
     wake_ups_count: u64,
     flush: Flush,
+    pub(crate) starving: Starving,
+}
+
+/// What a unit was told, see [`Waiting`].
+#[derive(Debug, Clone)]
+struct Told {
+    refusal: Refusal,
+    members: Vec<ObjectKey>,
+    is_planned: bool,
+}
+
+impl Told {
+    fn says_the_same(&self, waiting: &Waiting) -> bool {
+        self.refusal == waiting.refusal
+            && self.members == waiting.members
+            && self.is_planned == waiting.is_planned
+    }
 }
 
 /// Failed bindings in a row.
@@ -106,6 +131,7 @@ impl Engine {
             attempts_count: 0,
             wake_ups_count: 0,
             flush: Flush::default(),
+            starving: Starving::default(),
         }
     }
 
@@ -143,12 +169,14 @@ impl Engine {
     pub fn decide(&mut self, now: Time) -> Decision {
         self.end_holds(now);
         self.flush_sleepers(now);
+        self.plan_for_the_starving(now);
         // Every round takes a unit out of the queue and none puts one in without returning.
         loop {
             let unit = match self.queue.pop(now) {
                 Ok(unit) => unit,
                 Err(pause_ends) => {
-                    let others = [self.holds.next_expiry(), self.flush.next()];
+                    let starves = self.patience().and_then(|patience| self.starving.next(patience));
+                    let others = [self.holds.next_expiry(), self.flush.next(), starves];
                     let wake_at = others.into_iter().chain([pause_ends]).flatten().min();
                     return Decision::Idle { wake_at };
                 }
@@ -158,8 +186,9 @@ impl Engine {
             let decision = match self.attempt(&unit) {
                 Attempt::Nothing => None,
                 Attempt::Refused(members, refusal, groups) => {
+                    self.starves_no_more(&unit, now);
                     let groups = if matches!(unit, UnitKey::Composite(_)) { groups } else { Vec::new() };
-                    self.refuse(Waiting { unit, members, refusal, groups })
+                    self.refuse(Waiting { unit, members, refusal, groups, is_planned: false })
                 }
                 Attempt::Solve(members) => self.solve(unit, members, now),
             };
@@ -192,6 +221,11 @@ impl Engine {
         }
     }
 
+    /// After how many seconds without room some is kept for a gang.
+    pub(crate) fn patience(&self) -> Option<i64> {
+        self.config.patience_seconds.map(|seconds| i64::from(seconds.get()))
+    }
+
     /// True if this scheduler is to place pods that name it so.
     pub(crate) fn serves(&self, scheduler_name: &Text) -> bool {
         self.config.scheduler_names.contains(scheduler_name)
@@ -218,7 +252,8 @@ impl Engine {
     /// Frees what is promised to a unit itself or to somebody less important, for as long as it is looked at.
     pub(crate) fn lift_holds(&mut self, unit: &UnitKey) -> Vec<Promise> {
         let rank = self.rank(unit, &self.pods.members(unit));
-        let claimant = rank.broken.0.then(|| Claimant { created: rank.created, unit: unit.clone() });
+        let claimant =
+            rank.broken.0.then(|| Claimant { starves: false, created: rank.created, unit: unit.clone() });
         self.holds.lift(unit, rank.priority.0, claimant.as_ref(), &mut self.nodes)
     }
 
@@ -233,6 +268,7 @@ impl Engine {
         let is_guess = members.shapes().iter().any(|&shape| self.shapes.get(shape).volumes.is_guess);
         self.holds.restore(&lifted, &mut self.nodes);
         self.claim(&unit, &usable, &lifted, now);
+        self.starves(&unit, &members, now);
         let refusal = match outcome {
             Outcome::Placed(_) => return None,
             Outcome::Infeasible(room) if !is_guess => Refusal::NoRoom(room),
@@ -245,7 +281,8 @@ impl Engine {
             UnitKey::Composite(_) => members.standings(),
             _ => Vec::new(),
         };
-        self.refuse(Waiting { unit, members: members.into_names(), refusal, groups })
+        let is_planned = self.starving.is_planned(&unit);
+        self.refuse(Waiting { unit, members: members.into_names(), refusal, groups, is_planned })
     }
 
     /// Takes the seats and says so.
@@ -270,6 +307,7 @@ impl Engine {
         self.end_hold_of(&unit, now);
         self.ask_claimants_again(&unit, lifted, now);
         self.flush.placed(&unit);
+        self.starves_no_more(&unit, now);
         placed.sort_unstable();
         let claims = self.plan_claims(&placed);
         let mut seats = Vec::with_capacity(placed.len());
@@ -296,11 +334,12 @@ impl Engine {
 
     /// Says why a unit waits. A reason that was told before is not told again.
     fn refuse(&mut self, waiting: Waiting) -> Option<Decision> {
-        let Waiting { unit, members, refusal, .. } = &waiting;
-        if self.told.get(unit).is_some_and(|(told, to)| told == refusal && to == members) {
+        if self.told.get(&waiting.unit).is_some_and(|told| told.says_the_same(&waiting)) {
             return None;
         }
-        self.told.insert(unit.clone(), (refusal.clone(), members.clone()));
+        let Waiting { unit, members, refusal, is_planned, .. } = &waiting;
+        let told = Told { refusal: refusal.clone(), members: members.clone(), is_planned: *is_planned };
+        self.told.insert(unit.clone(), told);
         Some(Decision::Wait(waiting))
     }
 
@@ -319,8 +358,10 @@ impl Engine {
         let members = self.pods.members(unit);
         let waits = members.iter().any(|(_, row)| row.wants_seat() && self.serves(&row.scheduler_name));
         if !waits {
+            let is_over = !members.iter().any(|(_, row)| row.is_live());
             self.queue.remove(unit);
-            if !members.iter().any(|(_, row)| row.is_live()) {
+            self.starves_no_more(unit, now);
+            if is_over {
                 self.told.remove(unit);
                 self.retries.remove(unit);
             }

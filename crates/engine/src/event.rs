@@ -112,6 +112,8 @@ pub enum HoldReason {
     Vacated,
     /// A broken gang could use these seats, but they are not enough. The engine makes these itself.
     Claimed,
+    /// A gang has waited for so long that what becomes free here is kept for it. The engine makes these itself.
+    Planned,
 }
 
 /// Seats on one node.

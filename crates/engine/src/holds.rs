@@ -28,11 +28,15 @@ pub(crate) enum Promise {
     Vacated(UnitKey),
     /// Seats that a broken gang could use.
     Claim(UnitKey),
+    /// Seats that a gang will have once enough of them are free.
+    Plan(UnitKey),
 }
 
-/// A broken gang that claims seats; smaller ones come first.
+/// A gang that claims seats; smaller ones come first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Claimant {
+    /// It is not broken, but has waited for very long.
+    pub(crate) starves: bool,
     pub(crate) created: Time,
     pub(crate) unit: UnitKey,
 }
@@ -45,7 +49,7 @@ pub(crate) struct Held {
     pub(crate) unit: UnitKey,
     pub(crate) priority: i32,
     pub(crate) expires: Option<Time>,
-    /// Set if this is the claim of a broken gang.
+    /// Set if this is the claim of a gang.
     pub(crate) claimant: Option<Claimant>,
     pub(crate) seats: Vec<HeldRoom>,
 }
@@ -156,16 +160,20 @@ impl Engine {
             })
             .collect();
         let unit = hold.unit.clone();
-        let (promise, is_claim) = match hold.reason {
-            HoldReason::Told => (Promise::Unit(unit), false),
-            HoldReason::Vacated => (Promise::Vacated(unit), true),
-            HoldReason::Claimed => (Promise::Claim(unit), true),
+        let claimant = || self.claimant(&hold.unit).map(|(_, claimant)| claimant);
+        let (promise, claimant) = match hold.reason {
+            HoldReason::Told => (Promise::Unit(unit), None),
+            HoldReason::Vacated => (Promise::Vacated(unit), claimant()),
+            HoldReason::Claimed => (Promise::Claim(unit), claimant()),
+            HoldReason::Planned => (Promise::Plan(unit), Some(self.starving_claimant(&hold.unit))),
             // It follows from the pod.
             HoldReason::Nominated => return,
         };
-        let claimant = self.claimant(&hold.unit).map(|(_, claimant)| claimant).filter(|_| is_claim);
         let (unit, priority, expires) = (hold.unit.clone(), hold.priority, hold.expires);
         let is_kept = !seats.is_empty() && expires.is_none_or(|expires| expires > now);
+        if hold.reason == HoldReason::Planned && !self.take_plan(&unit, is_kept, now) {
+            return;
+        }
         let held = Held { unit, priority, expires, claimant, seats };
         self.replace_promise(promise, is_kept.then_some(held), now);
         self.touch(&hold.unit, now);
@@ -191,6 +199,7 @@ impl Engine {
                 Promise::Pod(_) => HoldReason::Nominated,
                 Promise::Vacated(_) => HoldReason::Vacated,
                 Promise::Claim(_) => HoldReason::Claimed,
+                Promise::Plan(_) => HoldReason::Planned,
             },
         };
         self.holds.held.iter().map(hold).collect()
@@ -220,7 +229,7 @@ impl Engine {
 
     /// A unit that got its seats needs no promise any more.
     pub(crate) fn end_hold_of(&mut self, unit: &UnitKey, now: Time) {
-        for promise in [Promise::Unit, Promise::Vacated, Promise::Claim] {
+        for promise in [Promise::Unit, Promise::Vacated, Promise::Claim, Promise::Plan] {
             self.replace_promise(promise(unit.clone()), None, now);
         }
     }

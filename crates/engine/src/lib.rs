@@ -31,6 +31,7 @@ mod room_sums;
 pub mod score;
 mod shape;
 mod solve;
+mod starving;
 mod topology;
 mod txn;
 mod units;

@@ -304,6 +304,40 @@ impl NodeTable {
         self.note_change(id);
     }
 
+    /// How much of a node is in use, in thousandths of the resource that is used most.
+    pub(crate) fn used(&self, id: NodeId) -> u64 {
+        let share = |(allocatable, free): (&Vec<i64>, &Vec<i64>)| {
+            let (all, free) = (allocatable[id.index()], free[id.index()]);
+            let used = all.saturating_sub(free).max(0) as u128;
+            if all > 0 { (used * 1_000 / all as u128) as u64 } else { 0 }
+        };
+        self.allocatable.iter().zip(&self.free).map(share).max().unwrap_or(0)
+    }
+
+    /// Empties nodes for a moment. What comes back is to be given to [`NodeTable::refill`].
+    pub(crate) fn empty(&mut self, ids: impl Iterator<Item = NodeId>) -> Vec<(NodeId, Vec<i64>)> {
+        let mut rows = Vec::new();
+        for id in ids {
+            let columns = self.free.iter_mut().zip(&self.allocatable);
+            let swap = |(free, all): (&mut Vec<i64>, &Vec<i64>)| {
+                std::mem::replace(&mut free[id.index()], all[id.index()])
+            };
+            rows.push((id, columns.map(swap).collect()));
+            self.note_change(id);
+        }
+        rows
+    }
+
+    /// Takes [`NodeTable::empty`] back.
+    pub(crate) fn refill(&mut self, rows: Vec<(NodeId, Vec<i64>)>) {
+        for (id, row) in rows {
+            for (column, free) in self.free.iter_mut().zip(row) {
+                column[id.index()] = free;
+            }
+            self.note_change(id);
+        }
+    }
+
     /// The first pod on a node that uses a volume takes room for it, the last gives it back.
     fn shift_shared(&mut self, id: NodeId, resource: ResourceId, volume: &Text, count: i64) {
         self.add_columns(resource.index() + 1);

@@ -24,6 +24,7 @@ mod random_trees;
 mod reference;
 mod scores;
 mod shrink;
+mod starving;
 mod storage;
 mod topology;
 mod tree_verdict;

@@ -115,6 +115,7 @@ struct TimeoutsFile {
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 struct GangsFile {
     grace: Span,
+    patience: Span,
     when_broken: WhenBrokenFile,
 }
 
@@ -220,6 +221,7 @@ impl From<&Settings> for File {
             },
             gangs: GangsFile {
                 grace: Span(config.gang_grace),
+                patience: Span(config.gang_patience),
                 when_broken: match config.when_broken {
                     WhenBroken::Keep => WhenBrokenFile::Keep,
                     WhenBroken::Unwind => WhenBrokenFile::Unwind,
@@ -278,6 +280,7 @@ impl File {
                 shutdown_grace: self.timeouts.shutdown_grace.0,
                 volume_bind_timeout: self.timeouts.volume_bind.0,
                 gang_grace: self.gangs.grace.0,
+                gang_patience: self.gangs.patience.0,
                 when_broken: match self.gangs.when_broken {
                     WhenBrokenFile::Keep => WhenBroken::Keep,
                     WhenBrokenFile::Unwind => WhenBroken::Unwind,
@@ -328,7 +331,7 @@ profiles:
     weights: {{imageLocality: 0}}
 limits: {{bindConcurrency: 7, searchBranches: 9}}
 timeouts: {{request: 1m30s}}
-gangs: {{grace: 2m, whenBroken: Unwind}}
+gangs: {{grace: 2m, patience: 10m, whenBroken: Unwind}}
 leaderElection: {{enabled: true, leaseNamespace: here, leaseDuration: 2s, renewDeadline: 1s, retryPeriod: 300ms}}
 http: {{address: '0.0.0.0:9', debugFromAnywhere: true}}
 "
@@ -338,6 +341,7 @@ http: {{address: '0.0.0.0:9', debugFromAnywhere: true}}
         assert_eq!(settings.config.bind_concurrency, 7);
         assert_eq!(settings.config.request_timeout, Duration::from_secs(90));
         assert_eq!(settings.config.gang_grace, Duration::from_secs(120));
+        assert_eq!(settings.config.gang_patience, Duration::from_secs(600));
         assert_eq!(settings.config.when_broken, WhenBroken::Unwind);
         assert_eq!(settings.config.profile.weights.image_locality, 0);
         assert_eq!(settings.config.profile.weights.taint_toleration, 3, "what is not said stays as it is");
@@ -363,6 +367,7 @@ http: {{address: '0.0.0.0:9', debugFromAnywhere: true}}
             ("timeouts: {request: 10 s}".to_owned(), "timeouts.request: \"10 s\" is not a time"),
             ("http: {address: here}".to_owned(), "http.address: \"here\" is no address"),
             ("gangs: {grace: 0s}".to_owned(), "gangs.grace: want more than 0s"),
+            ("gangs: {patience: 999h}".to_owned(), "gangs.patience: want at most 168h"),
             ("gangs: {whenBroken: Burn}".to_owned(), "gangs.whenBroken: unknown variant"),
             ("profiles: []".to_owned(), "profiles: want one"),
             ("profiles: [{}, {}]".to_owned(), "profiles[1]: all scheduler names share one profile"),

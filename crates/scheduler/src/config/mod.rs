@@ -12,6 +12,7 @@ mod settings;
 pub use file::{API_VERSION, FileError, KIND, parse, read, render};
 pub use settings::{HttpSettings, LeaseSettings, Settings};
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 use tutti_engine::Profile;
 use tutti_k8s::WhenBroken;
@@ -46,6 +47,8 @@ pub struct Config {
     /// What becomes of a gang that was complete, lost members, and stays incomplete for so long; a group may ask
     /// for something else by annotation.
     pub when_broken: WhenBroken,
+    /// After this time without room, what becomes free is kept for a gang; zero never does.
+    pub gang_patience: Duration,
 }
 
 impl Default for Config {
@@ -64,6 +67,9 @@ impl Default for Config {
             shutdown_grace: Duration::from_secs(10),
             gang_grace: Duration::from_secs(300),
             when_broken: WhenBroken::Keep,
+            gang_patience: Duration::from_secs(
+                engine.patience_seconds.map_or(0, |seconds| u64::from(seconds.get())),
+            ),
         }
     }
 }
@@ -89,6 +95,7 @@ const CONCURRENCY_MAX: usize = 10_000;
 const PER_SECOND_MAX: u32 = 100_000;
 const BRANCHES_MAX: u32 = 100_000_000;
 const DURATION_MAX: Duration = Duration::from_secs(3600);
+const PATIENCE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 const NAMES_MAX: usize = 64;
 
 impl Config {
@@ -119,6 +126,10 @@ impl Config {
         ] {
             check_duration(field, value)?;
         }
+        if self.gang_patience > PATIENCE_MAX {
+            let message = format!("want at most {}, or 0s for never", duration::render(PATIENCE_MAX));
+            return wrong("gangs.patience", message);
+        }
         scoring::check(&self.profile)
     }
 
@@ -131,6 +142,8 @@ impl Config {
             scheduler_names: self.scheduler_names.iter().map(|name| Text::from(name.as_str())).collect(),
             branches_max: self.search_branches_max,
             profile: self.profile.clone(),
+            // Less than a second is a second.
+            patience_seconds: NonZeroU32::new(self.gang_patience.as_secs_f64().ceil() as u32),
         }
     }
 }

@@ -120,6 +120,8 @@ pub struct Gauges {
     pub wake_ups: u64,
     /// Units that only the safety flush has found to be placeable, since the start. Must stay 0.
     pub safety_flush_finds: u64,
+    /// Seats that are kept for a gang that has waited for very long.
+    pub seats_kept: u64,
     /// Pods, nodes and groups that are known.
     pub known: [u64; 3],
 }
@@ -141,6 +143,7 @@ impl Core {
             attempts: self.engine.attempts_count(),
             wake_ups: self.engine.wake_ups_count(),
             safety_flush_finds: self.engine.flush_finds_count(),
+            seats_kept: self.engine.seats_kept_count(),
             known: [self.pods.len() as u64, self.nodes.len() as u64, self.groups.len() as u64],
             ..Gauges::default()
         };

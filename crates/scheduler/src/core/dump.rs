@@ -106,6 +106,7 @@ pub enum Reason {
     Nominated,
     Vacated,
     Claimed,
+    Planned,
 }
 
 /// Seats on one node.
@@ -210,6 +211,7 @@ fn promise_of(hold: &Hold) -> Promise {
             HoldReason::Nominated => Reason::Nominated,
             HoldReason::Vacated => Reason::Vacated,
             HoldReason::Claimed => Reason::Claimed,
+            HoldReason::Planned => Reason::Planned,
         },
         seats: hold.seats.iter().map(seat).collect(),
     }
@@ -234,6 +236,7 @@ fn hold_of(promise: &Promise) -> Hold {
             Reason::Nominated => HoldReason::Nominated,
             Reason::Vacated => HoldReason::Vacated,
             Reason::Claimed => HoldReason::Claimed,
+            Reason::Planned => HoldReason::Planned,
         },
         seats: promise.seats.iter().map(seat).collect(),
     }

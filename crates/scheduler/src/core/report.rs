@@ -10,6 +10,8 @@ use tutti_k8s::request::{EventNote, Regarding, Severity};
 use tutti_k8s::{ConditionStatus, ObjectError};
 use tutti_model::{ObjectKey, Pod, Text, Time};
 
+/// Added for a gang that has waited for very long.
+const ROOM_IS_KEPT: &str = "; what becomes free is kept for it";
 /// Reasons, as users know them.
 const SCHEDULED: &str = "Scheduled";
 const FAILED_SCHEDULING: &str = "FailedScheduling";
@@ -101,7 +103,8 @@ impl Core {
 
     /// A unit cannot start: the group and its members are told why.
     pub(super) fn refused(&mut self, waiting: &Waiting, now: Time) {
-        let sentence = Text::from(waiting.refusal.to_string());
+        let kept = if waiting.is_planned { ROOM_IS_KEPT } else { "" };
+        let sentence = Text::from(format!("{}{kept}", waiting.refusal));
         self.waits(&waiting.unit, &waiting.refusal, now);
         let gathering = is_gathering(&waiting.refusal);
         let reason = reason_of(&waiting.refusal);

@@ -108,6 +108,11 @@ impl Writer<'_> {
         }
         for (name, help, value) in [
             ("tutti_binds_under_way", "Bindings without an answer", gauges.binds_under_way),
+            (
+                "tutti_seats_kept",
+                "Seats that are kept as they become free, for a gang that has waited for very long",
+                gauges.seats_kept,
+            ),
             ("tutti_writes_waiting", "Conditions and events that wait to be written", gauges.writes_waiting),
             (
                 "tutti_gangs_waiting",

@@ -37,6 +37,25 @@ fn a_waiting_gang_says_why_on_itself_and_on_its_members() {
 }
 
 #[test]
+fn a_gang_that_has_waited_for_very_long_is_told_that_room_is_kept_for_it() {
+    let mut sim = Sim::with_gang(8, 8);
+    sim.pod("before", None, 2);
+    sim.bind_by_other("before", "a");
+    sim.run_for(60);
+    let message = |sim: &Sim| sim.group_conditions[&key("g")].message.to_string();
+    assert!(!message(&sim).contains("kept"), "{}", message(&sim));
+    sim.run_for(1_800);
+    assert!(message(&sim).ends_with("what becomes free is kept for it"), "{}", message(&sim));
+    assert_eq!(sim.core.gauges().seats_kept, 8);
+    sim.pod("small", None, 1);
+    sim.run_for(5);
+    assert_eq!((sim.node_of("small"), sim.bound()), (None, 1));
+    sim.delete_pod("before");
+    sim.run_for(5);
+    assert_eq!(sim.bound(), 8, "all of the gang, and nobody else");
+}
+
+#[test]
 fn a_placed_gang_says_so_once_and_for_good() {
     let mut sim = waits();
     let before = sim.group_conditions[&key("g")].clone();
