@@ -154,7 +154,7 @@ impl Cluster {
 
         let (end, shutdown) = watch::channel(false);
         let mut tasks = JoinSet::new();
-        tasks.spawn(listener::serve(listener, identities.server, router, shutdown.clone()));
+        tasks.spawn(tutti_http::tls::serve(listener, identities.server, router, shutdown.clone()));
         tasks.spawn(until(shutdown.clone(), server::run_janitor(server.clone())));
         if let Some(controllers) = options.controllers {
             tasks.spawn(controllers::run(in_process.clone(), controllers, ended(shutdown.clone())));

@@ -18,7 +18,6 @@ mod reviews;
 pub mod schema;
 pub mod selector;
 pub mod server;
-mod stall;
 pub mod store;
 pub mod table;
 pub mod tls;

@@ -16,6 +16,7 @@ pub mod protection;
 mod queue;
 pub mod shell;
 mod view;
+pub mod webhooks;
 
 pub use self::action::{Action, Edit, Note, Plan, Severity, Told, Written};
 pub use self::cache::{Cache, Change};

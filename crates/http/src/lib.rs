@@ -1,4 +1,8 @@
-//! What every process of ours answers over HTTP, and how: health in words, metrics for Prometheus.
+//! What every process of ours answers over HTTP, and how: health in words, metrics for Prometheus. [`tls`] serves what
+//! is not for everybody.
+
+mod stall;
+pub mod tls;
 
 use axum::Router;
 use axum::http::{StatusCode, header};
