@@ -170,7 +170,8 @@ impl<'a> World<'a> {
         self.control_plane.map_or(Ok(()), ControlPlane::check)
     }
 
-    fn spawn<F>(
+    /// Starts a task of the story, which [`Self::stop`] ends.
+    pub(crate) fn spawn<F>(
         &self,
         name: &'static str,
         work: impl FnOnce(futures::future::BoxFuture<'static, ()>) -> F,

@@ -12,6 +12,7 @@ mod scheduler;
 mod silence;
 mod topology;
 mod volumes;
+mod webhooks;
 
 use crate::world::World;
 use futures::future::BoxFuture;
@@ -57,6 +58,9 @@ pub(crate) fn all() -> Vec<Story> {
         Nothing topology::topology_of_a_tree_is_solved_as_one_and_every_node_of_it_says_so,
         Nothing volumes::local_volumes_are_given_once_each_to_a_gang,
         Nothing volumes::a_gang_waits_until_all_its_volumes_are_made,
+        Nothing webhooks::a_pod_of_a_job_with_a_group_names_it_and_what_can_never_run_is_warned_of,
+        Nothing webhooks::certificates_change_under_load_and_no_request_is_lost,
+        Nothing webhooks::without_webhooks_pods_are_created_and_jobs_start_whole,
         Nothing kubectl::people_see_with_kubectl_what_happens,
         Nothing nodes::tutti_nodes_creates_nodes_and_adopts_others,
         Nothing deploy::a_scheduler_with_exactly_the_rights_of_deploy_works,

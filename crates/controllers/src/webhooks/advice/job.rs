@@ -71,7 +71,7 @@ fn topology(object: &Object, knowledge: &Knowledge) -> Vec<String> {
     let Some(reading) = read(false, object.metadata.annotations.as_ref(), &spec) else { return Vec::new() };
     // The shape of `spec.scheduling` has been checked by the API server; annotations have not.
     let errors = reading.errors.iter().filter(|error| error.field.starts_with("metadata."));
-    let mut warnings: Vec<String> = errors.map(|error| error.detail()).collect();
+    let mut warnings: Vec<String> = errors.map(tutti_k8s::ObjectError::detail).collect();
     if let Some(group) = &reading.group {
         warnings.extend(unknown_keys("spec.scheduling", &group.topology, knowledge));
     }

@@ -1,12 +1,13 @@
 //! Pods that are larger than any node.
 
 use super::super::knowledge::Knowledge;
-use tutti_model::ResourceList;
+use tutti_model::{Resource, ResourceList};
 
 /// Said of requests that no node could ever meet, even if nothing else ran on it.
 pub(super) fn too_large(place: &str, requests: &ResourceList, knowledge: &Knowledge) -> Option<String> {
     // That a pod takes the place of one pod goes without saying.
-    let wanted = || requests.iter().filter(|(resource, amount)| *amount > 0 && resource.name() != "pods");
+    let wanted =
+        || requests.iter().filter(|(resource, amount)| *amount > 0 && resource.name() != Resource::PODS);
     let mut has_nodes = false;
     for node in knowledge.nodes() {
         has_nodes = true;

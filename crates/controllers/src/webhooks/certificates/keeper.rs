@@ -111,7 +111,7 @@ impl Keeper {
         let fresh = || Identity::generate(&self.places.names, now, self.timing.valid_for);
         let next = match (step(shared.as_ref(), since, &self.places.names, now, &self.timing), shared) {
             (Step::Rest, _) => return Ok(false),
-            (Step::Store(next), _) => next,
+            (Step::Store(next), _) => *next,
             (Step::Introduce, Some(shared)) => Shared { next: Some(fresh()?), ..shared },
             (Step::Replace | Step::Introduce, _) => Shared::new(fresh()?),
         };

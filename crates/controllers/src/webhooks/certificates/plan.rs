@@ -73,7 +73,7 @@ pub enum Step {
     /// Make the next identity.
     Introduce,
     /// Write this.
-    Store(Shared),
+    Store(Box<Shared>),
 }
 
 /// What is to be done about what is stored. `trusted_since` is when its bundle was first seen in place.
@@ -92,11 +92,11 @@ pub fn step(
         }
         let old_authority = Some(shared.current.authority.clone());
         let promoted = Shared { current: next.clone(), next: None, old_authority };
-        return if has_settled { Step::Store(promoted) } else { Step::Rest };
+        return if has_settled { Step::Store(Box::new(promoted)) } else { Step::Rest };
     }
     if shared.old_authority.is_some() {
         let forgotten = Shared { old_authority: None, ..shared.clone() };
-        return if has_settled { Step::Store(forgotten) } else { Step::Rest };
+        return if has_settled { Step::Store(Box::new(forgotten)) } else { Step::Rest };
     }
     if shared.current.names != names || is_due(&shared.current, now, timing) {
         return Step::Introduce;
@@ -164,7 +164,7 @@ mod tests {
 
         assert_eq!(plan(&promoted, Some(680), 739), Step::Rest);
         let forgotten = Shared::new(identity("b", 600));
-        assert_eq!(plan(&promoted, Some(680), 740), Step::Store(forgotten));
+        assert_eq!(plan(&promoted, Some(680), 740), Step::Store(Box::new(forgotten)));
     }
 
     #[test]
@@ -223,7 +223,7 @@ mod tests {
                             stored.next = Some(identity(&format!("made at {now}"), now));
                             rotations += 1;
                         }
-                        Step::Store(next) => stored = next,
+                        Step::Store(next) => stored = *next,
                         Step::Replace => prop_assert!(false, "it was let expire"),
                     }
                 }
