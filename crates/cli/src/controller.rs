@@ -3,6 +3,7 @@
 use crate::console::{Console, Style};
 use crate::replica::{self, HttpAddress, http_address};
 use crate::signals;
+use crate::webhook_args::WebhookArgs;
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -44,6 +45,8 @@ pub(crate) struct ControllerArgs {
     /// Address for health and metrics, as IP:PORT; `off` serves nothing. Default: 127.0.0.1:10271.
     #[arg(long, value_name = "ADDRESS", value_parser = http_address)]
     http_address: Option<HttpAddress>,
+    #[command(flatten)]
+    webhooks: WebhookArgs,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -80,7 +83,8 @@ pub(crate) async fn run(args: ControllerArgs) -> anyhow::Result<()> {
     let integration = args.job_integration.into();
     say_what_runs(&shared.borrow(), http, lease.is_some(), &connection.url);
     let settings = settings_of(shared, integration);
-    let surroundings = Surroundings { http, lease };
+    let webhooks = args.webhooks.options(connection.own_namespace.as_deref());
+    let surroundings = Surroundings { http, webhooks, lease };
     process::serve(connection.client, settings, surroundings, signals::end()).await?;
     Ok(())
 }

@@ -15,6 +15,7 @@ mod replica;
 mod scheduler;
 mod signals;
 mod up;
+mod webhook_args;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use tutti_lease::Place;
 
-/// Where a lease is if neither the configuration nor the cluster says so.
-const DEFAULT_LEASE_NAMESPACE: &str = "kube-system";
+/// Where replicas keep what they share if neither the configuration nor the cluster says so.
+pub(crate) const DEFAULT_NAMESPACE: &str = "kube-system";
 
 /// `off` or an address. (An `Option` in an `Option` would say the same to nobody.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(crate) fn http_address(text: &str) -> Result<HttpAddress, String> {
 
 /// Where the lease is, and who we are in it.
 pub(crate) fn place(name: &str, namespace: Option<&str>, own_namespace: Option<&str>) -> Place {
-    let namespace = namespace.or(own_namespace).unwrap_or(DEFAULT_LEASE_NAMESPACE);
+    let namespace = namespace.or(own_namespace).unwrap_or(DEFAULT_NAMESPACE);
     // Pods are told their name as that of the machine. It stays when a container starts again, so it is not enough.
     let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "tutti".to_owned());
     let identity = format!("{host}_{}", uuid::Uuid::new_v4());
@@ -44,7 +44,7 @@ mod tests {
         let namespace = |said, own| place("x", said, own).namespace;
         assert_eq!(namespace(Some("said"), Some("own")), "said");
         assert_eq!(namespace(None, Some("own")), "own");
-        assert_eq!(namespace(None, None), DEFAULT_LEASE_NAMESPACE);
+        assert_eq!(namespace(None, None), DEFAULT_NAMESPACE);
         assert_ne!(place("x", None, None).identity, place("x", None, None).identity);
     }
 }

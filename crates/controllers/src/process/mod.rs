@@ -11,6 +11,7 @@ mod status;
 use crate::gangs::{self, Integration};
 use crate::meter::Meters;
 use crate::protection;
+use crate::webhooks;
 use kube::Client;
 use status::{Phase, Status};
 use std::net::SocketAddr;
@@ -37,8 +38,21 @@ pub struct Settings {
 pub struct Surroundings {
     /// Where health and metrics are served; nowhere without.
     pub http: Option<SocketAddr>,
+    /// Where webhooks are served; nowhere without.
+    pub webhooks: Option<webhooks::Options>,
     /// Where the lease is and how it is kept; without it there should not be two processes for long.
     pub lease: Option<(Place, Timing)>,
+}
+
+/// Why a process cannot do what it is for.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Nobody can ask how it is.
+    #[error(transparent)]
+    Http(#[from] ListenError),
+    /// Nobody can call it.
+    #[error(transparent)]
+    Webhooks(#[from] webhooks::Error),
 }
 
 /// Runs the controllers of a cluster until `shutdown` completes.
@@ -47,7 +61,7 @@ pub async fn serve(
     settings: watch::Receiver<Settings>,
     surroundings: Surroundings,
     shutdown: impl Future<Output = ()> + Send,
-) -> Result<(), ListenError> {
+) -> Result<(), Error> {
     let status = Arc::new(Status::new());
     let _server = match surroundings.http {
         Some(address) => Some(Server::start(address, http::router(Arc::clone(&status))).await?),
@@ -58,18 +72,28 @@ pub async fn serve(
     let process = Process { client, status, settings, ended };
     let standing = election.as_ref().map(Election::standing);
     let work = process.run(standing);
+    let webhooks = async {
+        let served = process.serve_webhooks(surroundings.webhooks).await;
+        if served.is_err() {
+            end.send_replace(true);
+        }
+        served
+    };
     let asked = async {
-        shutdown.await;
+        tokio::select! {
+            () = shutdown => {}
+            () = until(process.ended.clone()) => {}
+        }
         process.status.enter(Phase::Stopping);
         end.send_replace(true);
     };
     // The work ends once it has seen that the end was asked for.
-    tokio::join!(work, asked);
+    let ((), served, ()) = tokio::join!(work, webhooks, asked);
     if let Some(election) = election {
         // Only now, because nothing is under way any more.
         election.release().await;
     }
-    Ok(())
+    Ok(served?)
 }
 
 struct Process {
@@ -107,6 +131,13 @@ impl Process {
             };
             run(self.client.clone(), &capabilities, wanted, &self.status.meters, over).await;
         }
+    }
+
+    /// Serves webhooks, whoever leads.
+    async fn serve_webhooks(&self, options: Option<webhooks::Options>) -> Result<(), webhooks::Error> {
+        let Some(options) = options else { return Ok(()) };
+        let (client, settings) = (self.client.clone(), self.settings.clone());
+        webhooks::run(client, settings, options, &self.status.meters, until(self.ended.clone())).await
     }
 
     /// Completes when this process may act.
@@ -180,7 +211,7 @@ async fn deposed(standing: Option<watch::Receiver<Standing>>) {
 }
 
 /// Completes when there is another value, or never.
-async fn changed<T>(value: &mut watch::Receiver<T>) {
+pub(crate) async fn changed<T>(value: &mut watch::Receiver<T>) {
     if value.changed().await.is_err() {
         // Nobody can change it any more.
         std::future::pending::<()>().await;
@@ -188,7 +219,7 @@ async fn changed<T>(value: &mut watch::Receiver<T>) {
 }
 
 /// Completes when the end is asked for.
-async fn until(mut ended: watch::Receiver<bool>) {
+pub(crate) async fn until(mut ended: watch::Receiver<bool>) {
     // An error means that the sender is gone, which is the end too.
     let _ = ended.wait_for(|&end| end).await;
 }

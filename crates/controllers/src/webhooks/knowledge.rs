@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::de::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tutti_k8s::GroupLink;
 use tutti_model::{Quantity, Resource, ResourceList};
 
@@ -63,8 +63,8 @@ impl<'de> Deserialize<'de> for Amounts {
     }
 }
 
-/// All of it.
-#[derive(Debug)]
+/// All of it; at first nothing.
+#[derive(Debug, Default)]
 pub struct Knowledge {
     /// How pods name their groups here.
     pub link: GroupLink,
@@ -76,15 +76,9 @@ pub struct Knowledge {
 }
 
 impl Knowledge {
-    /// Nothing yet.
+    /// Nothing yet, of a cluster like this.
     pub fn new(link: GroupLink, scheduler_names: Vec<String>) -> Self {
-        Self {
-            link,
-            scheduler_names,
-            groups: Cache::default(),
-            jobs: Cache::default(),
-            nodes: Cache::default(),
-        }
+        Self { link, scheduler_names, ..Self::default() }
     }
 
     /// Takes in what happened.
@@ -157,6 +151,17 @@ impl Shared {
         Self(Arc::new(RwLock::new(knowledge)))
     }
 
+    /// From now on the cluster links pods like this, and these are the schedulers. Objects stay as they are known
+    /// until the watches have listed what there is now.
+    pub fn serve(&self, link: GroupLink, scheduler_names: Vec<String>) {
+        let mut knowledge = self.write();
+        (knowledge.link, knowledge.scheduler_names) = (link, scheduler_names);
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Knowledge> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// To ask.
     pub fn read(&self) -> RwLockReadGuard<'_, Knowledge> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
@@ -169,12 +174,13 @@ impl Core for Shared {
     type Task = Key;
 
     fn observe(&mut self, event: Event, _now: Timestamp) -> Vec<Key> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).observe(event);
+        self.write().observe(event);
         Vec::new()
     }
 
     fn is_ready(&self) -> bool {
-        true
+        let knowledge = self.read();
+        knowledge.jobs.is_listed() && knowledge.nodes.is_listed()
     }
 
     fn has_seen(&self, _written: &Written) -> bool {

@@ -17,6 +17,8 @@ pub use self::certificates::{Places, Timing};
 
 use self::certificates::{Keeper, Served};
 use self::knowledge::{Event, Knowledge, Shared};
+use crate::meter::Meters;
+use crate::process::{Settings, changed, until};
 use crate::shell::{self, Watches};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Node;
@@ -27,15 +29,16 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tutti_k8s::Capabilities;
+use tutti_k8s::{Capabilities, discovery};
 
-/// Settings.
+/// Who writes, where something is written by a follower of watches. Nothing is.
+const MANAGER: &str = "tutti-webhooks";
+
+/// Where the webhooks are served, and with which certificates.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Where to listen.
     pub address: SocketAddr,
-    /// Names of the schedulers that understand groups; pods of others are left alone.
-    pub scheduler_names: Vec<String>,
     /// Where certificates are kept, and who has to trust them.
     pub places: Places,
     /// How long certificates last.
@@ -59,35 +62,54 @@ pub enum Error {
     Tls(#[from] rustls::Error),
 }
 
-/// Serves the webhooks until `shutdown` completes. Every replica does, also one that does not lead.
+/// Serves the webhooks until `shutdown` completes. Every replica does, also one that does not lead. New settings and
+/// APIs are taken over without a pause.
 pub async fn run(
     client: Client,
-    capabilities: &Capabilities,
+    settings: watch::Receiver<Settings>,
     options: Options,
+    meters: &Meters,
     shutdown: impl Future<Output = ()> + Send,
 ) -> Result<(), Error> {
     let address = options.address;
     let listener = TcpListener::bind(address).await.map_err(|source| Error::Listen { address, source })?;
     let served = Arc::new(Served::default());
     let tls = served.config()?;
-    let knowledge = Shared::new(Knowledge::new(capabilities.link, options.scheduler_names));
+    let knowledge = Shared::new(Knowledge::default());
     let router = server::router(knowledge.clone());
     let keeper = Keeper::new(client.clone(), options.places, options.timing, served);
     let (end, ended) = watch::channel(false);
-    let follow = shell::run(knowledge, watches(client, capabilities), MANAGER, async {
+    let work = async {
+        tokio::select! {
+            () = until(ended.clone()) => {}
+            () = keeper.run() => {}
+            () = follow(client, knowledge, settings, meters) => {}
+        }
+    };
+    let asked = async {
         shutdown.await;
-        // The server may have ended first, and then nobody listens.
-        let _ = end.send(true);
-    });
-    let serve = tutti_http::tls::serve(listener, tls, router, ended);
-    tokio::select! {
-        _ = async { tokio::join!(follow, serve) } => Ok(()),
-        () = keeper.run() => Ok(()),
-    }
+        end.send_replace(true);
+    };
+    tokio::join!(work, asked, tutti_http::tls::serve(listener, tls, router, ended.clone()));
+    Ok(())
 }
 
-/// Who writes, where something is written by a follower of watches. Nothing is.
-const MANAGER: &str = "tutti-webhooks";
+/// Keeps what is known up to date, for ever.
+async fn follow(client: Client, knowledge: Shared, mut settings: watch::Receiver<Settings>, meters: &Meters) {
+    // Asked for ever, so there is no error.
+    while let Ok(capabilities) = discovery::discover_patiently(&client, None).await {
+        let names = settings.borrow_and_update().scheduler_names.clone();
+        knowledge.serve(capabilities.link, names);
+        let over = async {
+            tokio::select! {
+                () = discovery::changed(&client, &capabilities) => {}
+                () = changed(&mut settings) => {}
+            }
+        };
+        let watches = watches(client.clone(), &capabilities);
+        shell::run(knowledge.clone(), watches, MANAGER, meters.of("webhooks"), over).await;
+    }
+}
 
 fn watches(client: Client, capabilities: &Capabilities) -> Watches<Event> {
     let jobs = ApiResource::erase::<Job>(&());

@@ -10,9 +10,11 @@ use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::time::Duration;
-use tutti_controllers::Key;
+use tokio::sync::watch;
+use tutti_controllers::gangs::Integration;
+use tutti_controllers::process::Settings;
 use tutti_controllers::webhooks::{self, Places, Timing};
-use tutti_k8s::Capabilities;
+use tutti_controllers::{Key, Meters};
 
 const MANIFEST: &str = "../../deploy/base/webhooks.yaml";
 /// Changes of certificates that a story waits for.
@@ -54,10 +56,10 @@ impl Site {
     }
 
     async fn start(&self, world: &World<'_>, timing: Timing) -> anyhow::Result<()> {
-        let capabilities = Capabilities::discover(&world.client).await?;
+        let settings = Settings { scheduler_names: vec!["tutti".to_owned()], integration: Integration::Off };
+        let settings = watch::channel(settings).1;
         let options = webhooks::Options {
             address: self.address,
-            scheduler_names: vec!["tutti".to_owned()],
             places: Places {
                 secret: Key::new(world.namespace.as_str(), self.name.as_str()),
                 configurations: self.name.clone(),
@@ -67,7 +69,7 @@ impl Site {
         };
         let client = world.client.clone();
         world.spawn("webhooks", |ended| async move {
-            Ok(webhooks::run(client, &capabilities, options, ended).await?)
+            Ok(webhooks::run(client, settings, options, &Meters::default(), ended).await?)
         })
     }
 
