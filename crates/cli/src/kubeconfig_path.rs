@@ -14,6 +14,16 @@ pub(crate) fn default(port: u16) -> anyhow::Result<PathBuf> {
     Ok(folder.join(file_name(port)))
 }
 
+/// The file of the cluster to talk to: the one that was named, else the one of `$KUBECONFIG`, else the one that
+/// `tutti up` writes.
+pub(crate) fn chosen(named: Option<PathBuf>) -> anyhow::Result<PathBuf> {
+    let of_variable = || std::env::var_os("KUBECONFIG").filter(|path| !path.is_empty()).map(PathBuf::from);
+    match named.or_else(of_variable) {
+        Some(path) => Ok(path),
+        None => default(DEFAULT_PORT),
+    }
+}
+
 /// `path` from the root, for commands that are run elsewhere.
 pub(crate) fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
     std::path::absolute(path).with_context(|| format!("cannot use {} as the kubeconfig", path.display()))

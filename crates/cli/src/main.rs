@@ -14,6 +14,7 @@ mod replay;
 mod replica;
 mod scheduler;
 mod signals;
+mod topology;
 mod up;
 mod webhook_args;
 
@@ -37,6 +38,7 @@ enum Command {
     Scheduler(scheduler::SchedulerArgs),
     Controller(controller::ControllerArgs),
     Replay(replay::ReplayArgs),
+    Topology(topology::TopologyArgs),
 }
 
 #[tokio::main]
@@ -52,6 +54,7 @@ async fn main() -> ExitCode {
         Command::Scheduler(args) => scheduler::run(args).await,
         Command::Controller(args) => controller::run(args).await,
         Command::Replay(args) => replay::run(&args),
+        Command::Topology(args) => topology::run(args).await,
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -13,7 +13,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tutti_cluster::kubeconfig;
 use tutti_cluster::kubelet::{self, NodeTemplate};
-use tutti_cluster::listener::DEFAULT_PORT;
 
 /// Nodes that are created at the same time.
 const CREATES_MAX: usize = 32;
@@ -80,13 +79,7 @@ pub(crate) async fn run(args: NodesArgs) -> anyhow::Result<()> {
 
 /// Sets or removes the annotation that silences the kubelets of nodes.
 async fn mark(args: NamesArgs, value: Option<&str>, done: &str) -> anyhow::Result<()> {
-    let path = match args.kubeconfig {
-        Some(path) => path,
-        None => match std::env::var_os("KUBECONFIG").filter(|path| !path.is_empty()) {
-            Some(path) => PathBuf::from(path),
-            None => kubeconfig_path::default(DEFAULT_PORT)?,
-        },
-    };
+    let path = kubeconfig_path::chosen(args.kubeconfig)?;
     let client = kubeconfig::client_of_file(&path).await.with_context(|| format!("{}", path.display()))?;
     let nodes: Api<Node> = Api::all(client);
     let patch = Patch::Merge(json!({"metadata": {"annotations": {kubelet::FAILED: value}}}));

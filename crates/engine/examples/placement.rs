@@ -23,8 +23,7 @@ fn main() -> ExitCode {
     };
     match read(file) {
         Ok(scenario) => {
-            let expectations = scenario.expectations.clone();
-            let failures = disappointments(&expectations, &decide(scenario));
+            let failures = disappointments(&scenario.expectations, &decide(&scenario));
             for failure in &failures {
                 eprintln!("placement: {file}: {failure}");
             }
@@ -44,20 +43,11 @@ fn read(file: &str) -> Result<Scenario, String> {
 }
 
 /// Prints every decision. Seats that were decided count as taken for those who come after.
-fn decide(scenario: Scenario) -> Vec<Decision> {
+fn decide(scenario: &Scenario) -> Vec<Decision> {
     let now = Time(0);
     let mut engine = Engine::new(Config::default());
-    for node in scenario.nodes {
-        engine.apply(Event::NodeSet(Box::new(node)), now);
-    }
-    for group in scenario.groups {
-        engine.apply(Event::GroupSet(Box::new(group)), now);
-    }
-    for event in Event::of_storage(&scenario.storage) {
+    for event in Event::of_scenario(scenario) {
         engine.apply(event, now);
-    }
-    for pod in scenario.pods {
-        engine.apply(Event::PodSet(Box::new(pod)), now);
     }
     let mut decisions = Vec::new();
     loop {

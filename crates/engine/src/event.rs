@@ -1,6 +1,7 @@
 //! What the engine is told.
 
 use crate::decision::UnitKey;
+use tutti_model::scenario::Scenario;
 use tutti_model::{
     AttachLimits, Group, Labels, Node, ObjectKey, Pod, ResourceList, Storage, StorageClass, Text, Time,
     Volume, VolumeClaim,
@@ -74,6 +75,16 @@ pub enum Event {
 }
 
 impl Event {
+    /// All that a scenario tells.
+    pub fn of_scenario(scenario: &Scenario) -> Vec<Self> {
+        let nodes = scenario.nodes.iter().map(|node| Self::NodeSet(Box::new(node.clone())));
+        let composites = scenario.composites.iter().map(|group| Self::CompositeSet(Box::new(group.clone())));
+        let groups = scenario.groups.iter().map(|group| Self::GroupSet(Box::new(group.clone())));
+        let pods = scenario.pods.iter().map(|pod| Self::PodSet(Box::new(pod.clone())));
+        let storage = Self::of_storage(&scenario.storage);
+        nodes.chain(composites).chain(groups).chain(storage).chain(pods).collect()
+    }
+
     /// All that there is to tell about storage.
     pub fn of_storage(storage: &Storage) -> Vec<Self> {
         let classes = storage.classes.iter().map(|class| Self::ClassSet(Box::new(class.clone())));

@@ -56,12 +56,7 @@ impl World {
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.kubectl);
         command
-            .args([
-                "--kubeconfig",
-                &self.folder.file("kubeconfig"),
-                "--cache-dir",
-                &self.folder.file("cache"),
-            ])
+            .args(["--kubeconfig", &self.kubeconfig(), "--cache-dir", &self.folder.file("cache")])
             .args(arguments)
             .env_remove("KUBECONFIG")
             .stdin(Stdio::piped())
@@ -76,8 +71,13 @@ impl World {
         child.wait_with_output().unwrap()
     }
 
+    /// The file by which the cluster is found.
+    pub(crate) fn kubeconfig(&self) -> String {
+        self.folder.file("kubeconfig")
+    }
+
     /// What kubectl prints; it must succeed.
-    fn kubectl(&self, arguments: &[&str]) -> String {
+    pub(crate) fn kubectl(&self, arguments: &[&str]) -> String {
         let output = self.ask(arguments, "");
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "kubectl {}: {errors}", arguments.join(" "));
@@ -102,7 +102,7 @@ impl World {
     }
 }
 
-fn example(name: &str) -> String {
+pub(crate) fn example(name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
     path.display().to_string()
 }

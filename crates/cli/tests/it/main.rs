@@ -13,4 +13,5 @@ mod kubectl_script;
 mod process;
 mod scheduler;
 mod tidy;
+mod topology;
 mod up;

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tutti_engine::Decision;
 use tutti_k8s::{Capabilities, CompositeView, NamespaceView, NodeView, PodGroupView, PodView, WorkloadView};
+use tutti_model::{Node, Pod};
 
 /// `kind` of a dump.
 const KIND: &str = "SchedulerState";
@@ -148,16 +149,8 @@ fn projected(mut object: DynamicObject) -> Result<Value, String> {
 impl Dump {
     /// What a scheduler that knows this would decide.
     pub fn replay(self) -> Result<Vec<Decision>, DumpError> {
-        if self.api_version != config::API_VERSION || self.kind != KIND {
-            return Err(DumpError::NoDump { api_version: self.api_version, kind: self.kind });
-        }
+        let capabilities = self.capabilities()?;
         let config = config::parse(&self.configuration)?.config;
-        let capabilities = match self.groups_api {
-            None => Capabilities::plain(),
-            Some(api) => Capabilities::of_api(&api).ok_or(DumpError::GroupsApi(api))?,
-        };
-        let capabilities =
-            if self.composites.is_some() { capabilities.with_composites() } else { capabilities };
         let (link, condition) = (capabilities.link, capabilities.group_condition);
         let mut seen = Vec::new();
         for namespace in views::<NamespaceView>("namespaces", self.namespaces)? {
@@ -186,6 +179,32 @@ impl Dump {
         let inputs: Vec<Input> =
             seen.into_iter().flat_map(|seen| workloads.translate_for(link, seen)).collect();
         Ok(dump::replay(config, capabilities, inputs, &self.extras))
+    }
+}
+
+impl Dump {
+    /// Its nodes, and its pods with their seats as the API server knew them.
+    pub fn nodes_and_pods(self) -> Result<(Vec<Node>, Vec<Pod>), DumpError> {
+        let link = self.capabilities()?.link;
+        let nodes = views::<NodeView>("nodes", self.nodes)?;
+        let pods = views::<PodView>("pods", self.pods)?;
+        Ok((
+            nodes.iter().map(|node| node.read().node).collect(),
+            pods.iter().map(|pod| pod.read_linked(link).pod).collect(),
+        ))
+    }
+
+    /// What the cluster served; an error if this is no dump of one.
+    fn capabilities(&self) -> Result<Capabilities, DumpError> {
+        if self.api_version != config::API_VERSION || self.kind != KIND {
+            let (api_version, kind) = (self.api_version.clone(), self.kind.clone());
+            return Err(DumpError::NoDump { api_version, kind });
+        }
+        let capabilities = match &self.groups_api {
+            None => Capabilities::plain(),
+            Some(api) => Capabilities::of_api(api).ok_or_else(|| DumpError::GroupsApi(api.clone()))?,
+        };
+        Ok(if self.composites.is_some() { capabilities.with_composites() } else { capabilities })
     }
 }
 
