@@ -12,9 +12,9 @@ use crate::queue::Queue;
 use crate::refusal::Refusal;
 use crate::relations::Relations;
 use crate::room::Rooms;
-use crate::score::Profile;
+use crate::score::{Profile, ProfileId};
 use crate::score::standing::Scoring;
-use crate::shape::{Resources, Shape, ShapeId, Shapes};
+use crate::shape::{AboutPods, Resources, Shape, ShapeId, Shapes};
 use crate::solve::{Outcome, Tables, solve};
 use crate::starving::Starving;
 use crate::txn::Txn;
@@ -36,22 +36,35 @@ const PATIENCE_SECONDS: u32 = 1_800;
 /// What can be chosen.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Names under which pods ask for this scheduler.
-    pub scheduler_names: Vec<Text>,
+    /// Who is served, and how. A name belongs to the first profile that has it.
+    pub profiles: Vec<NamedProfile>,
     /// How many branches one exact search may look at.
     pub branches_max: u32,
-    /// How nodes are compared for pods on their own. Groups fill nodes up.
-    pub profile: Profile,
     /// After so many seconds without room, what becomes free is kept for a gang; `None` never does.
     pub patience_seconds: Option<NonZeroU32>,
+}
+
+/// A profile and who asks for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedProfile {
+    /// Names under which pods ask for this scheduler.
+    pub scheduler_names: Vec<Text>,
+    /// How nodes are compared for those of them that are on their own. Groups fill nodes up.
+    pub profile: Profile,
+}
+
+impl NamedProfile {
+    /// A profile for one name.
+    pub fn new(scheduler_name: &str, profile: Profile) -> Self {
+        Self { scheduler_names: vec![Text::from(scheduler_name)], profile }
+    }
 }
 
 impl Default for Config {
     fn default() -> Self {
         Self {
-            scheduler_names: vec![Text::from("tutti")],
+            profiles: vec![NamedProfile::new("tutti", Profile::default())],
             branches_max: 200_000,
-            profile: Profile::default(),
             patience_seconds: NonZeroU32::new(PATIENCE_SECONDS),
         }
     }
@@ -111,7 +124,8 @@ impl Engine {
     /// An engine that has seen nothing.
     pub fn new(config: Config) -> Self {
         let mut resources = Resources::default();
-        let rooms = Rooms::new(Scoring::new(&config.profile, &mut resources));
+        let scoring = |named: &NamedProfile| Scoring::new(&named.profile, &mut resources);
+        let rooms = Rooms::new(config.profiles.iter().map(scoring).collect());
         Self {
             config,
             resources,
@@ -228,12 +242,25 @@ impl Engine {
 
     /// True if this scheduler is to place pods that name it so.
     pub(crate) fn serves(&self, scheduler_name: &Text) -> bool {
-        self.config.scheduler_names.contains(scheduler_name)
+        self.named_profile(scheduler_name).is_some()
+    }
+
+    /// The profile for pods that name their scheduler so. Somebody else's pods are never compared, so theirs does not
+    /// matter.
+    pub(crate) fn profile_of(&self, scheduler_name: &Text) -> (ProfileId, Option<&Profile>) {
+        let found = self.named_profile(scheduler_name);
+        found.map_or((ProfileId::default(), None), |(id, named)| (id, Some(&named.profile)))
+    }
+
+    fn named_profile(&self, scheduler_name: &Text) -> Option<(ProfileId, &NamedProfile)> {
+        let mut numbered = (0..).map(ProfileId).zip(&self.config.profiles);
+        numbered.find(|(_, named)| named.scheduler_names.contains(scheduler_name))
     }
 
     /// A name under which pods ask for this scheduler.
     pub(crate) fn own_name(&self) -> Text {
-        self.config.scheduler_names.first().cloned().unwrap_or_default()
+        let mut names = self.config.profiles.iter().flat_map(|named| &named.scheduler_names);
+        names.next().cloned().unwrap_or_default()
     }
 
     /// What requests are solved on, and how many branches a search may look at.
@@ -406,8 +433,10 @@ impl Engine {
         let claims = if pod.phase.is_terminal() { &[][..] } else { &pod.volume_claims };
         self.set_claims_of(&pod.key, claims, now);
         let volumes = self.volumes.resolve(&pod.key, &pod.volume_claims);
+        let (profile, _) = self.profile_of(&pod.scheduler_name);
+        let about_pods = AboutPods { wishes, matches };
         let (shape, is_new) =
-            self.shapes.acquire(pod, wishes, matches, images.clone(), volumes, &mut self.resources);
+            self.shapes.acquire(pod, profile, about_pods, images.clone(), volumes, &mut self.resources);
         if !is_new {
             self.nodes.images_mut().release_all(&images);
         }

@@ -17,7 +17,8 @@ use tutti_model::{Pod, Text, Time};
 impl Engine {
     /// Names of the nodes that this pod could be bound to as things are, in order.
     ///
-    /// The pod is taken for itself: whether it names a group, a scheduler, a node or gates plays no part.
+    /// The pod is taken for itself: whether it names a group, a node or gates plays no part, and one that is for
+    /// another scheduler is taken as one for us.
     pub fn feasible_nodes(&self, pod: &Pod) -> Vec<Text> {
         let mut trial = self.clone();
         let Some((_, found)) = trial.nodes_for(pod) else {
@@ -39,7 +40,7 @@ impl Engine {
         let (tables, _) = trial.tables();
         let shape = tables.shapes.get(shape);
         for aspect in Aspect::ALL {
-            let scoring = tables.rooms.scoring().only(aspect);
+            let scoring = tables.rooms.scoring(shape).only(aspect);
             let measure = Measure::new(&scoring, shape, tables.nodes);
             let candidate = |&node: &NodeId| (node, measure.standing(&scoring, shape, tables.nodes, node));
             let candidates: Vec<Candidate> = found.iter().map(candidate).collect();
@@ -53,11 +54,12 @@ impl Engine {
 
     /// The pod's shape and the nodes that will do for it. Leaves the pod behind, so this is for a copy.
     fn nodes_for(&mut self, pod: &Pod) -> Option<(ShapeId, Vec<NodeId>)> {
+        let name = &pod.scheduler_name;
         let pod = Pod {
             node: None,
             group: None,
             gates: Vec::new(),
-            scheduler_name: self.own_name(),
+            scheduler_name: if self.serves(name) { name.clone() } else { self.own_name() },
             ..pod.clone()
         };
         let unit = UnitKey::Pod(pod.key.clone());

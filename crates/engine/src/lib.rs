@@ -42,7 +42,7 @@ mod wake;
 
 pub use census::{Census, Place, Waiters};
 pub use decision::{Decision, Placement, Seat, Standing, UnitKey, Waiting};
-pub use engine::{Config, Engine};
+pub use engine::{Config, Engine, NamedProfile};
 pub use event::{Event, HeldSeat, Hold, HoldReason};
 pub use refusal::{ClaimProblem, Refusal};
 pub use score::Profile;

@@ -13,10 +13,12 @@ use crate::topology::{KeyId, Topology};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tutti_model::{HostPort, Labels, Node, ObjectKey, Pod, PodSelector, PodTerm, Text, Time};
+use tutti_model::{HostPort, LabelSelector, Labels, Node, ObjectKey, Pod, PodSelector, PodTerm, Text, Time};
 
 /// The label that kubelets give every node with its own name.
 const HOSTNAME: &str = "kubernetes.io/hostname";
+/// How pods are spread that do not say how: kube-scheduler's own default, as key and allowed skew.
+const DEFAULT_SPREAD: [(&str, u32); 2] = [(HOSTNAME, 3), ("topology.kubernetes.io/zone", 5)];
 
 /// The tables behind wishes.
 #[derive(Debug, Clone, Default)]
@@ -157,11 +159,37 @@ impl Engine {
                 honors_taints: spread.honors_taints,
             });
         }
+        if let Some(labels) = self.spread_by_default(pod) {
+            soft.even_by_default = true;
+            for (name, max_skew) in DEFAULT_SPREAD {
+                let key = self.acquire_key(&Text::from(name));
+                let selector = PodSelector::in_namespace(&pod.key.namespace, Some(labels.clone()));
+                soft.even.push(SoftEven {
+                    matcher: self.acquire_matcher(&[selector], false, now),
+                    key,
+                    max_skew,
+                    is_hostname: name == HOSTNAME,
+                    honors_affinity: true,
+                    honors_taints: false,
+                });
+            }
+        }
         // In one order, so that pods that wish the same share a shape.
         soft.pulls.sort_unstable();
         soft.required.sort_unstable();
         soft.even.sort_unstable();
         soft
+    }
+
+    /// Which pods a pod is to be spread with although it does not say so. Members of groups are not: groups fill nodes
+    /// up.
+    fn spread_by_default<'a>(&self, pod: &'a Pod) -> Option<&'a LabelSelector> {
+        let says_how = !pod.inter_pod.spread.is_empty() || !pod.preferences.spread.is_empty();
+        let (_, profile) = self.profile_of(&pod.scheduler_name);
+        if says_how || pod.group.is_some() || !profile.is_some_and(|profile| profile.spreads_by_default) {
+            return None;
+        }
+        pod.preferences.like.as_deref().filter(|labels| !labels.is_empty())
     }
 
     fn acquire_key(&mut self, name: &Text) -> KeyId {

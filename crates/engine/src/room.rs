@@ -234,20 +234,21 @@ impl Ranking {
 /// Room of the shapes that were asked for lately.
 #[derive(Debug, Clone)]
 pub(crate) struct Rooms {
-    scoring: Scoring,
+    /// By number of the profile.
+    scorings: Vec<Scoring>,
     rooms: FxHashMap<ShapeId, Room>,
     /// Counts look-ups; only tells which room was used longest ago.
     uses: u64,
 }
 
 impl Rooms {
-    pub(crate) fn new(scoring: Scoring) -> Self {
-        Self { scoring, rooms: FxHashMap::default(), uses: 0 }
+    pub(crate) fn new(scorings: Vec<Scoring>) -> Self {
+        Self { scorings, rooms: FxHashMap::default(), uses: 0 }
     }
 
-    /// How nodes are compared.
-    pub(crate) fn scoring(&self) -> &Scoring {
-        &self.scoring
+    /// How nodes are compared for a shape.
+    pub(crate) fn scoring(&self, shape: &Shape) -> &Scoring {
+        scoring_of(&self.scorings, shape)
     }
 
     /// The room of a shape, now.
@@ -265,7 +266,8 @@ impl Rooms {
     ) -> (&Room, &Scoring) {
         let is_known = self.rooms.contains_key(&id);
         self.current(id, shape, table);
-        let Self { scoring, rooms, .. } = self;
+        let Self { scorings, rooms, .. } = self;
+        let scoring = scoring_of(scorings, shape);
         let room = rooms.entry(id).or_insert_with(|| Room::build(table, shape));
         if is_known && room.ranking.as_ref().is_none_or(|ranking| ranking.gauge.style() != style) {
             room.rank(table, shape, style, scoring);
@@ -284,7 +286,7 @@ impl Rooms {
             self.forget_oldest();
         }
         let room = self.rooms.entry(id).or_insert_with(|| Room::build(table, shape));
-        room.catch_up(table, shape, &self.scoring);
+        room.catch_up(table, shape, scoring_of(&self.scorings, shape));
         room.used_at = self.uses;
         room
     }
@@ -295,4 +297,12 @@ impl Rooms {
             self.rooms.remove(&id);
         }
     }
+}
+
+/// How nodes are compared for a shape.
+///
+/// # Panics
+/// If there is no profile at all: shapes are numbered by those that there are.
+fn scoring_of<'a>(scorings: &'a [Scoring], shape: &Shape) -> &'a Scoring {
+    &scorings[shape.profile.0 as usize]
 }

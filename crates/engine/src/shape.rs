@@ -5,6 +5,7 @@
 
 use crate::counts::MatcherId;
 use crate::images::ImageId;
+use crate::score::ProfileId;
 use crate::topology::KeyId;
 use crate::volumes::{Needs, Resolved};
 use rustc_hash::FxHashMap;
@@ -96,6 +97,17 @@ pub(crate) struct Shape {
     pub(crate) wishes: Wishes,
     /// Live matchers that match it: not its labels, or the index label of every worker would make it unique.
     pub(crate) matches: Vec<MatcherId>,
+    /// How nodes are compared for it.
+    pub(crate) profile: ProfileId,
+}
+
+/// What a pod and others have to do with each other.
+#[derive(Debug, Default)]
+pub(crate) struct AboutPods {
+    /// What it requires of them and what it would like.
+    pub(crate) wishes: Wishes,
+    /// Live matchers that match it.
+    pub(crate) matches: Vec<MatcherId>,
 }
 
 /// What a pod takes from a node.
@@ -136,6 +148,8 @@ pub(crate) struct Soft {
     pub(crate) required: Vec<(MatcherId, KeyId)>,
     /// Unevenness that is unwelcome.
     pub(crate) even: Vec<SoftEven>,
+    /// True if nobody asked for evenness: then nodes that lack one of the labels are compared all the same.
+    pub(crate) even_by_default: bool,
 }
 
 /// A spread constraint that should hold.
@@ -289,8 +303,8 @@ impl Shapes {
     pub(crate) fn acquire(
         &mut self,
         pod: &Pod,
-        wishes: Wishes,
-        matches: Vec<MatcherId>,
+        profile: ProfileId,
+        AboutPods { wishes, matches }: AboutPods,
         mut images: Vec<ImageId>,
         volumes: Resolved,
         resources: &mut Resources,
@@ -325,6 +339,7 @@ impl Shapes {
             volumes: volumes.needs,
             wishes,
             matches,
+            profile,
         })
     }
 
@@ -412,7 +427,8 @@ mod tests {
     fn acquire(shapes: &mut Shapes, name: &str, cpu: i64, resources: &mut Resources) -> ShapeId {
         let mut pod = Pod::new(ObjectKey::new("default", name), name);
         pod.requests.set(Resource::new("cpu"), cpu);
-        shapes.acquire(&pod, Wishes::default(), Vec::new(), Vec::new(), Resolved::default(), resources).0
+        let (profile, about_pods) = (ProfileId::default(), AboutPods::default());
+        shapes.acquire(&pod, profile, about_pods, Vec::new(), Resolved::default(), resources).0
     }
 
     #[test]

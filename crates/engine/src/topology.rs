@@ -75,6 +75,11 @@ impl Topology {
         self.key(key)?.of_node.get(node.index()).copied().flatten()
     }
 
+    /// The domain of a value, if a node ever had it.
+    pub(crate) fn domain_of_value(&self, key: KeyId, value: &str) -> Option<DomainId> {
+        self.key(key)?.values.get(value).copied()
+    }
+
     /// How many values of the key were ever seen.
     pub(crate) fn domains_count(&self, key: KeyId) -> usize {
         self.key(key).map_or(0, |key| key.names.len())

@@ -61,7 +61,8 @@ impl Drop for Txn<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shape::{Resources, Shapes, Wishes};
+    use crate::score::ProfileId;
+    use crate::shape::{AboutPods, Resources, Shapes};
     use crate::volumes::Resolved;
     use tutti_model::{Node, ObjectKey, Pod, Resource, ResourceList};
 
@@ -83,8 +84,8 @@ mod tests {
         pod.requests.set(Resource::new("cpu"), 2);
         let (shape, _) = shapes.acquire(
             &pod,
-            Wishes::default(),
-            Vec::new(),
+            ProfileId::default(),
+            AboutPods::default(),
             Vec::new(),
             Resolved::default(),
             &mut resources,

@@ -3,7 +3,9 @@
 
 use crate::error::ModelError;
 use crate::inter_pod::{PodTerm, SpreadConstraint};
+use crate::label_selector::LabelSelector;
 use crate::node_selector::NodeSelectorTerm;
+use std::sync::Arc;
 
 /// Smallest and largest weight that Kubernetes allows.
 const WEIGHT_MIN: i64 = 1;
@@ -51,12 +53,15 @@ pub struct Preferences {
     pub apart: Vec<Weighted<PodTerm>>,
     /// Unevenness that is unwelcome (`ScheduleAnyway`).
     pub spread: Vec<SpreadConstraint>,
+    /// Pods that do the same as this one, by the services and the controller that it belongs to; of its own
+    /// namespace. They are spread by default unless the pod has constraints of its own.
+    pub like: Option<Arc<LabelSelector>>,
 }
 
 impl Preferences {
     /// True if other pods do not matter.
     pub fn ignores_pods(&self) -> bool {
-        self.near.is_empty() && self.apart.is_empty() && self.spread.is_empty()
+        self.near.is_empty() && self.apart.is_empty() && self.spread.is_empty() && self.like.is_none()
     }
 }
 

@@ -38,7 +38,8 @@
 //! pod b prefer-near:zone:app=db:5     # some app=db in the same zone
 //! pod c prefer-apart:host:app=web:5   # no other app=web on the same host
 //! pod d prefer-even:zone:1:app=web    # zones that do not differ by more than 1
-//! pod e image:app:v1                  # once for every container
+//! pod e like:app=web                  # spread by default with pods that do the same
+//! pod f image:app:v1                  # once for every container
 //! ```
 //!
 //! Volumes: classes, volumes, claims, and what nodes can attach (`mod storage`):
@@ -67,6 +68,7 @@ use crate::{
     SpreadConstraint, Storage, Taint, Text, Time, Toleration, TolerationOperator, Weight, Weighted, image,
 };
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 mod group;
 
@@ -317,6 +319,8 @@ fn pod(words: &[&str], created: Time) -> Result<Pod, ModelError> {
             pod.preferences.apart.push(weighted(text, word, term)?);
         } else if let Some(text) = word.strip_prefix("prefer-even:") {
             pod.preferences.spread.push(spread(text, word)?);
+        } else if let Some(text) = word.strip_prefix("like:") {
+            pod.preferences.like = Some(Arc::new(label_selector(text)));
         } else if let Some(text) = word.strip_prefix("prefer:") {
             pod.preferences.nodes.push(weighted(text, word, node_term)?);
         } else if let Some(name) = word.strip_prefix("image:") {
@@ -497,18 +501,20 @@ mod tests {
         let scenario = Scenario::parse(
             "node n image:app:v1=500Mi image:app=1Ki
              pod p prefer:zone=a:10 prefer-near:zone:app=db:5 prefer-apart:host:app=web:7
-             pod q prefer-even:zone:1:app=web image:app:v1 image:app cpu=1",
+             pod q prefer-even:zone:1:app=web image:app:v1 image:app cpu=1 like:app=web",
         )
         .unwrap();
         let images: Vec<(&str, i64)> =
             scenario.nodes[0].images.iter().map(|image| (image.name.as_ref(), image.size)).collect();
         assert_eq!(images, [("app:latest", 1024), ("app:v1", 500 << 20)]);
         let [p, q] = &scenario.pods[..] else { panic!("two pods") };
-        let Preferences { nodes, near, apart, spread } = &p.preferences;
+        let Preferences { nodes, near, apart, spread, like } = &p.preferences;
         assert_eq!((nodes[0].weight.get(), near[0].weight.get(), apart[0].weight.get()), (10, 5, 7));
         assert_eq!(near[0].wish.topology_key.as_ref(), "zone");
         assert!(nodes[0].wish.matches("n", &[("zone", "a")].into_iter().collect()));
         assert!(spread.is_empty() && p.inter_pod.is_empty(), "a preference is no requirement");
+        let web = LabelSelector::of_labels([("app", "web")]);
+        assert_eq!((like.as_deref(), q.preferences.like.as_deref()), (None, Some(&web)));
         assert_eq!(p.padding, Padding { cpu: 100, memory: 200 << 20 });
         assert_eq!(q.preferences.spread.len(), 1);
         assert_eq!(q.images, [Text::from("app:v1"), Text::from("app:latest")]);

@@ -3,8 +3,6 @@
 //! One file for each score of kube-scheduler's default plugins, with the same numbers for the same facts: pure
 //! functions on plain inputs. [`standing`] puts together what depends on a node alone, [`total`] what depends on all
 //! nodes that will do. Scores choose; they never decide whether a placement is valid.
-//!
-//! Not here: the spreading that kube-scheduler does by default for pods of a Service, ReplicaSet or StatefulSet.
 
 mod balanced;
 mod double;
@@ -20,6 +18,7 @@ mod topology_spread;
 pub(crate) mod total;
 
 pub use fit::{Curve, CurveError, Strategy};
+pub(crate) use profile::ProfileId;
 pub use profile::{Aspect, Profile, Weights};
 
 /// The best score that a plugin gives; the worst is 0.

@@ -17,7 +17,13 @@ pub struct Profile {
     pub balanced_resources: Vec<Resource>,
     /// What an existing pod's required affinity to a new pod counts for.
     pub required_affinity_weight: u32,
+    /// Whether pods without spread constraints of their own are spread with their like.
+    pub spreads_by_default: bool,
 }
+
+/// A profile, as the engine numbers them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub(crate) struct ProfileId(pub(crate) u32);
 
 /// How much each score counts; 0 leaves it out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,6 +128,7 @@ impl Default for Profile {
             fit_resources: vec![(cpu.clone(), 1), (memory.clone(), 1)],
             balanced_resources: vec![cpu, memory],
             required_affinity_weight: 1,
+            spreads_by_default: true,
         }
     }
 }

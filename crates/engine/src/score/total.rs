@@ -6,7 +6,7 @@ use crate::counts::{MatcherId, Pull};
 use crate::nodes::{NodeId, NodeTable};
 use crate::relations::Relations;
 use crate::shape::{Shape, SoftEven};
-use crate::topology::KeyId;
+use crate::topology::{DomainId, KeyId};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use topology_spread::PodWeight;
@@ -79,14 +79,16 @@ impl Scene<'_> {
         if constraints.is_empty() {
             return Vec::new();
         }
-        // Nodes without all the labels are not compared and get nothing.
-        let is_compared: Vec<bool> = self.candidates.iter().map(|&(node, _)| self.has_labels(node)).collect();
+        // Nodes without all the labels that somebody asks for are not compared and get nothing.
+        let is_compared: Vec<bool> = self.candidates.iter().map(|&(node, _)| self.takes_part(node)).collect();
         let compared_count = is_compared.iter().filter(|compared| **compared).count();
         let rules: Vec<Rule<'_>> =
             constraints.iter().map(|even| self.rule(even, &is_compared, compared_count)).collect();
         let unevenness = |&(node, _): &Candidate| {
+            // What a node lacks the label of says nothing about it.
+            let rules = rules.iter().filter(|rule| self.has_label(rule.even, node));
             topology_spread::unevenness(
-                rules.iter().map(|rule| (self.pods_beside(rule, node), rule.even.max_skew, rule.weight)),
+                rules.map(|rule| (self.pods_beside(rule, node), rule.even.max_skew, rule.weight)),
             )
         };
         let compared = self.candidates.iter().zip(&is_compared);
@@ -100,9 +102,20 @@ impl Scene<'_> {
             .collect()
     }
 
-    fn has_labels(&self, node: NodeId) -> bool {
+    fn takes_part(&self, node: NodeId) -> bool {
+        let soft = &self.shape.wishes.soft;
+        soft.even_by_default || soft.even.iter().all(|even| self.has_label(even, node))
+    }
+
+    fn has_label(&self, even: &SoftEven, node: NodeId) -> bool {
+        self.relations.topology.domain(even.key, node).is_some()
+    }
+
+    /// The domain of a node. A node without the label is in that of the empty value, as upstream has it; `None` if no
+    /// node has that value, either.
+    fn domain_or_empty(&self, even: &SoftEven, node: NodeId) -> Option<DomainId> {
         let topology = &self.relations.topology;
-        self.shape.wishes.soft.even.iter().all(|even| topology.domain(even.key, node).is_some())
+        topology.domain(even.key, node).or_else(|| topology.domain_of_value(even.key, ""))
     }
 
     fn rule<'a>(&self, even: &'a SoftEven, is_compared: &[bool], compared_count: usize) -> Rule<'a> {
@@ -112,19 +125,22 @@ impl Scene<'_> {
         }
         let topology = &self.relations.topology;
         let mut takes_part = vec![false; topology.domains_count(even.key)];
+        let mut unlabelled = false;
         for (&(node, _), _) in self.candidates.iter().zip(is_compared).filter(|(_, compared)| **compared) {
-            if let Some(domain) = topology.domain(even.key, node) {
-                takes_part[domain.index()] = true;
+            match self.domain_or_empty(even, node) {
+                Some(domain) => takes_part[domain.index()] = true,
+                None => unlabelled = true,
             }
         }
-        let domains_count = takes_part.iter().filter(|takes_part| **takes_part).count();
+        let domains_count =
+            takes_part.iter().filter(|takes_part| **takes_part).count() + usize::from(unlabelled);
         let mut by_domain = vec![0; takes_part.len()];
         for (node, tally) in self.relations.counts.matched_by_node(even.matcher) {
             let Some(object) = self.nodes.node(node) else { continue };
-            let counts = self.has_labels(node)
+            let counts = self.takes_part(node)
                 && (!even.honors_affinity || self.shape.selects(object))
                 && (!even.honors_taints || self.shape.tolerates(object));
-            if let Some(domain) = topology.domain(even.key, node).filter(|_| counts) {
+            if let Some(domain) = self.domain_or_empty(even, node).filter(|_| counts) {
                 by_domain[domain.index()] += u64::from(tally.lasting);
             }
         }

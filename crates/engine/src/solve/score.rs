@@ -24,7 +24,7 @@ pub(super) fn order(problem: &Problem, style: Style, tables: &Tables<'_>) -> Vec
     // Only nodes that will do are compared with each other.
     let acceptable = single::acceptable(problem);
     order.retain(|&bin| acceptable(bin));
-    let scoring = tables.rooms.scoring();
+    let scoring = tables.rooms.scoring(shape);
     let measure = Measure::new(scoring, shape, tables.nodes);
     let candidate = |node: NodeId| (node, measure.standing(scoring, shape, tables.nodes, node));
     let candidates: Vec<Candidate> = order.iter().map(|&bin| candidate(problem.bins[bin])).collect();

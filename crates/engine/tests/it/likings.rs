@@ -1,6 +1,7 @@
 //! Small random clusters in which nodes and pods are more or less welcome to each other.
 
 use crate::random::{Dice, wishes};
+use crate::reference::ZONE;
 use std::fmt::Write;
 
 /// A node line with what makes nodes more or less welcome.
@@ -9,6 +10,12 @@ pub(crate) fn node_with_liking(dice: &mut Dice, name: &str) -> String {
     write!(line, " label:kubernetes.io/hostname={name}").unwrap();
     if !dice.once_in(5) {
         write!(line, " label:zone={}", dice.roll(1, 3)).unwrap();
+    }
+    // A label may be there and say nothing.
+    match dice.roll(0, 5) {
+        0 => {}
+        1 => write!(line, " label:{ZONE}=").unwrap(),
+        zone => write!(line, " label:{ZONE}={}", zone % 3).unwrap(),
     }
     if dice.once_in(2) {
         write!(line, " label:disk={}", dice.roll(1, 2)).unwrap();
@@ -31,7 +38,7 @@ fn liking(dice: &mut Dice) -> String {
     let mut words = String::new();
     let key = |dice: &mut Dice| if dice.once_in(2) { "zone" } else { "kubernetes.io/hostname" };
     for _ in 0..dice.roll(0, 2) {
-        match dice.roll(1, 7) {
+        match dice.roll(1, 8) {
             1 => write!(words, " prefer:disk={}:{}", dice.roll(1, 2), dice.roll(1, 9)).unwrap(),
             2 => write!(words, " prefer:zone={}:{}", dice.roll(1, 3), dice.roll(1, 9)).unwrap(),
             3 => {
@@ -48,7 +55,8 @@ fn liking(dice: &mut Dice) -> String {
                     if dice.once_in(5) { "*".to_owned() } else { format!("app={}", dice.roll(1, 2)) };
                 write!(words, " prefer-even:{key}:{skew}:{selector}").unwrap();
             }
-            6 => write!(words, " tolerate:t{}", dice.roll(1, 2)).unwrap(),
+            6 => write!(words, " like:app={}", dice.roll(1, 2)).unwrap(),
+            7 => write!(words, " tolerate:t{}", dice.roll(1, 2)).unwrap(),
             _ => write!(words, " image:app:v{}", dice.roll(1, 2)).unwrap(),
         }
     }

@@ -4,10 +4,12 @@
 //! Namespaces have no labels here, and there is only one.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use tutti_engine::validator::violations;
 use tutti_model::{Effect, Node, Pod, PodTerm, SpreadConstraint, Text};
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
+pub(crate) const ZONE: &str = "topology.kubernetes.io/zone";
 const MIB: i64 = 1 << 20;
 
 /// The node with the highest score and its score, ties by name; nothing if no node will do.
@@ -125,19 +127,42 @@ impl Scene<'_> {
     }
 
     fn spread(&self) -> Vec<i64> {
-        let constraints = &self.pod.preferences.spread;
+        let own = &self.pod.preferences.spread;
+        if !own.is_empty() || !self.pod.inter_pod.spread.is_empty() {
+            return self.spread_by(own, true);
+        }
+        let Some(like) = self.pod.preferences.like.as_deref() else {
+            return self.spread_by(&[], true);
+        };
+        let default = |key: &str, skew: u32| SpreadConstraint {
+            max_skew: NonZeroU32::new(skew).expect("a skew is not 0"),
+            topology_key: key.into(),
+            labels: Some(like.clone()),
+            min_domains: None,
+            honors_affinity: true,
+            honors_taints: false,
+        };
+        self.spread_by(&[default(HOSTNAME, 3), default(ZONE, 5)], false)
+    }
+
+    /// Nodes without all the labels are left out, unless the constraints are a default.
+    fn spread_by(&self, constraints: &[SpreadConstraint], requires_labels: bool) -> Vec<i64> {
         let labelled = |node: &Node| {
-            constraints.iter().all(|constraint| node.labels.get(&constraint.topology_key).is_some())
+            let has = |constraint: &SpreadConstraint| node.labels.get(&constraint.topology_key).is_some();
+            !requires_labels || constraints.iter().all(has)
         };
         let compared = self.feasible.iter().filter(|node| labelled(node)).count();
         let raw = |node: &&Node| {
             let mut sum = 0.0;
             for constraint in constraints {
                 let key = constraint.topology_key.as_ref();
+                if node.labels.get(key).is_none() {
+                    continue;
+                }
                 let (count, size) = if key == HOSTNAME {
                     (self.matching(constraint, node), compared)
                 } else {
-                    let value = |node: &Node| node.labels.get(key).map(str::to_owned);
+                    let value = |node: &Node| node.labels.get(key).unwrap_or_default().to_owned();
                     let counted = self.nodes.iter().filter(|other| {
                         labelled(other)
                             && value(other) == value(node)

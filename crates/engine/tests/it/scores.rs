@@ -5,8 +5,9 @@ use crate::likings::instance_with_preferences;
 use crate::random::Dice;
 use crate::reference;
 use expect_test::{Expect, expect};
-use tutti_engine::score::{Curve, Strategy};
-use tutti_engine::{Config, Decision, Engine, Profile};
+use tutti_engine::score::{Aspect, Curve, Strategy};
+use tutti_engine::{Config, Decision, Engine, NamedProfile, Profile};
+use tutti_model::scenario::Scenario;
 
 fn check(scenario: &str, expected: Expect) {
     let mut world = World::parse(scenario);
@@ -15,7 +16,8 @@ fn check(scenario: &str, expected: Expect) {
 
 fn check_with(profile: Profile, scenario: &str, expected: Expect) {
     let mut world = World::parse("");
-    world.engine = Engine::new(Config { profile, ..Config::default() });
+    let profiles = vec![NamedProfile::new("tutti", profile)];
+    world.engine = Engine::new(Config { profiles, ..Config::default() });
     world.add(scenario);
     expected.assert_eq(&show(&world.settle()));
 }
@@ -268,4 +270,86 @@ fn a_profile_may_fill_nodes_up_or_follow_a_curve() {
             pod default/p-1: p-1->a
         "#]],
     );
+}
+
+/// Scores of topology spread, by node; numbers calculated by hand from kube-scheduler's rules.
+fn spread_scores(nodes: &str, pod: &str) -> Vec<(String, i64)> {
+    let mut world = World::parse(nodes);
+    world.settle();
+    let pod = Scenario::parse(pod).expect("a pod").pods.remove(0);
+    let scores = world.engine.scores(&pod);
+    let weight = i64::from(Profile::default().weights.topology_spread);
+    scores.iter().map(|(node, scores)| (node.to_string(), scores[&Aspect::TopologySpread] / weight)).collect()
+}
+
+#[test]
+fn pods_of_a_service_or_a_controller_are_spread_over_nodes_and_zones_by_default() {
+    let host = "label:kubernetes.io/hostname";
+    let zone = "label:topology.kubernetes.io/zone";
+    let nodes = format!(
+        "node a1 {host}=a1 {zone}=a
+         node a2 {host}=a2 {zone}=a
+         node b {host}=b {zone}=b
+         node lost {host}=lost
+         pod old x2 on=a1 label:app=web
+         pod gone on=b label:app=web terminating
+         pod other on=b label:app=db"
+    );
+    // Of four nodes one pod weighs ln 6 = 1.79; of two zones and no zone, ln 5 = 1.61. Where a label is missing its
+    // constraint counts for nothing: a1 has 2 * 1.79 + 2 + 2 * 1.61 + 4 = 13, a2 has 2 + 2 * 1.61 + 4 = 9, b has
+    // 2 + 4 = 6, and the node without a zone has 2.
+    let expected = [("a1", 15), ("a2", 46), ("b", 69), ("lost", 100)].map(|(node, score)| (node.to_owned(), score));
+    assert_eq!(spread_scores(&nodes, "pod p like:app=web"), expected);
+    // Who says how to be spread is spread like that, even if it says so in a constraint that must hold.
+    let equal = spread_scores(&nodes, "pod p like:app=web even:kubernetes.io/hostname:9:app=web");
+    assert!(equal.iter().all(|(_, score)| *score == 0), "{equal:?}");
+    let equal = spread_scores(&nodes, "pod p like:*");
+    assert!(equal.iter().all(|(_, score)| *score == 0), "{equal:?}");
+}
+
+#[test]
+fn spreading_by_default_can_be_left_out() {
+    let scenario = "node a cpu=8 memory=8Gi label:kubernetes.io/hostname=a
+         node b cpu=8 memory=8Gi label:kubernetes.io/hostname=b
+         pod old x2 on=a label:app=web
+         pod heavy on=b cpu=4 memory=4Gi
+         pod p cpu=1 memory=1Gi label:app=web like:app=web";
+    check(
+        scenario,
+        expect![[r#"
+            pod default/p: p->b
+        "#]],
+    );
+    check_with(
+        Profile { spreads_by_default: false, ..Profile::default() },
+        scenario,
+        expect![[r#"
+            pod default/p: p->a
+        "#]],
+    );
+}
+
+#[test]
+fn every_pod_is_placed_by_the_profile_of_its_scheduler_name() {
+    let most = Profile { strategy: Strategy::MostAllocated, ..Profile::default() };
+    let mut world = World::parse("");
+    world.engine = Engine::new(Config {
+        profiles: vec![NamedProfile::new("tutti", Profile::default()), NamedProfile::new("packer", most)],
+        ..Config::default()
+    });
+    world.add(
+        "node a cpu=8 memory=8Gi
+         node b cpu=8 memory=8Gi
+         pod old on=b cpu=4 memory=4Gi
+         pod p x2 cpu=1 memory=1Gi
+         pod q x2 cpu=1 memory=1Gi scheduler=packer
+         pod nobodys cpu=1 memory=1Gi scheduler=other",
+    );
+    expect![[r#"
+        pod default/p-0: p-0->a
+        pod default/p-1: p-1->a
+        pod default/q-0: q-0->b
+        pod default/q-1: q-1->b
+    "#]]
+    .assert_eq(&show(&world.settle()));
 }
