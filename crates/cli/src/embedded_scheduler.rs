@@ -6,6 +6,7 @@ use kube::Client;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tutti_engine::{NamedProfile, Profile};
 use tutti_scheduler::{Config, Error};
 
 /// The scheduler names that pods can ask for: its own, and the one that pods have by default.
@@ -26,7 +27,7 @@ impl Scheduler {
     /// Starts it.
     pub(crate) fn start(client: Client) -> Self {
         let config = Config {
-            scheduler_names: NAMES.map(str::to_owned).to_vec(),
+            profiles: vec![NamedProfile::new(&NAMES, Profile::default())],
             shutdown_grace: SHUTDOWN_GRACE,
             ..Config::default()
         };

@@ -28,7 +28,8 @@ pub(crate) struct SchedulerArgs {
     /// Configuration file. `--print-config` shows what can be in it.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Name under which pods ask for this scheduler; may be repeated. Default: `tutti`.
+    /// Name under which pods ask for this scheduler; may be repeated. Default: `tutti`. A configuration with several
+    /// profiles names them itself.
     #[arg(long = "scheduler-name", value_name = "NAME")]
     scheduler_names: Vec<String>,
     /// Whether replicas elect a leader. Without, there must never be two of them. Default: true.
@@ -53,7 +54,11 @@ struct Overrides {
 impl Overrides {
     fn apply(&self, mut settings: Settings) -> Result<Settings, ConfigError> {
         if !self.scheduler_names.is_empty() {
-            settings.config.scheduler_names.clone_from(&self.scheduler_names);
+            let [named] = &mut settings.config.profiles[..] else {
+                let message = "the configuration has several profiles; name their schedulers there";
+                return Err(ConfigError::new("--scheduler-name", message));
+            };
+            named.scheduler_names = self.scheduler_names.iter().map(|name| name.as_str().into()).collect();
         }
         match self.leader_elect {
             Some(true) => {
@@ -96,7 +101,7 @@ fn say_what_runs(settings: &Settings, server: &str) {
     let console = Console::new();
     let name = console.paint(Style::Strong, "tutti");
     console.line(&format!("{name} {} schedules in {server}", env!("CARGO_PKG_VERSION")));
-    console.line(&format!("  for         {}", settings.config.scheduler_names.join(", ")));
+    console.line(&format!("  for         {}", settings.config.names_in_words()));
     let lease = settings.lease.as_ref().map_or("no: this must be the only one", |lease| &lease.name);
     console.line(&format!("  election    {lease}"));
     if let Some(address) = settings.http.address {
@@ -127,8 +132,14 @@ mod tests {
             http_address: Some(HttpAddress(None)),
         };
         let settings = overrides.apply(Settings::of_a_cluster()).unwrap();
-        assert_eq!(settings.config.scheduler_names, ["default-scheduler"]);
+        assert_eq!(settings.config.names_in_words(), "default-scheduler");
         assert_eq!((settings.lease, settings.http.address), (None, None));
+
+        let profiles = "profiles: [{}, {schedulerNames: [packer]}]";
+        let header = "apiVersion: tutti.dev/v1alpha1\nkind: SchedulerConfiguration\n";
+        let several = config::parse(&format!("{header}{profiles}\n")).unwrap();
+        let error = overrides.apply(several).unwrap_err().to_string();
+        assert!(error.starts_with("--scheduler-name: the configuration has several profiles"), "{error}");
 
         let none = Overrides { scheduler_names: Vec::new(), leader_elect: None, http_address: None };
         assert_eq!(none.apply(Settings::of_a_cluster()).unwrap(), Settings::of_a_cluster());

@@ -12,8 +12,8 @@ use crate::queue::Queue;
 use crate::refusal::Refusal;
 use crate::relations::Relations;
 use crate::room::Rooms;
-use crate::score::{Profile, ProfileId};
 use crate::score::standing::Scoring;
+use crate::score::{Profile, ProfileId};
 use crate::shape::{AboutPods, Resources, Shape, ShapeId, Shapes};
 use crate::solve::{Outcome, Tables, solve};
 use crate::starving::Starving;
@@ -54,16 +54,16 @@ pub struct NamedProfile {
 }
 
 impl NamedProfile {
-    /// A profile for one name.
-    pub fn new(scheduler_name: &str, profile: Profile) -> Self {
-        Self { scheduler_names: vec![Text::from(scheduler_name)], profile }
+    /// A profile for these names.
+    pub fn new(scheduler_names: &[&str], profile: Profile) -> Self {
+        Self { scheduler_names: scheduler_names.iter().map(|name| Text::from(*name)).collect(), profile }
     }
 }
 
 impl Default for Config {
     fn default() -> Self {
         Self {
-            profiles: vec![NamedProfile::new("tutti", Profile::default())],
+            profiles: vec![NamedProfile::new(&["tutti"], Profile::default())],
             branches_max: 200_000,
             patience_seconds: NonZeroU32::new(PATIENCE_SECONDS),
         }

@@ -3,6 +3,7 @@
 //! One HTTP/2 connection carries all requests and watches; a server that is gone without a word is noticed by pings.
 //! Nothing is retried here: whether a request may be repeated is known to whoever sends it.
 
+use crate::throttle;
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -127,6 +128,7 @@ fn client(mut config: Config) -> Result<Client, kube::Error> {
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
+        .map_response(throttle::readable)
         .service(http);
     Ok(Client::new(service, config.default_namespace))
 }

@@ -90,6 +90,11 @@ pub struct Capabilities {
     /// True if volumes, their claims and classes, and the drivers of nodes are served. Without them pods that use claims
     /// wait.
     pub storage: bool,
+    /// True if the kinds that scheduling can do without are watched, see [`ObjectKind::OPTIONAL`]. Every cluster serves
+    /// them, but may not let us read them.
+    ///
+    /// [`ObjectKind::OPTIONAL`]: crate::ObjectKind::OPTIONAL
+    pub optional: bool,
 }
 
 impl Capabilities {
@@ -101,6 +106,7 @@ impl Capabilities {
             group_condition: FLAVOURS[0].condition,
             link: GroupLink::default(),
             storage: false,
+            optional: false,
         }
     }
 
@@ -132,12 +138,18 @@ impl Capabilities {
             group_condition: flavour.condition,
             link: flavour.link,
             storage: false,
+            optional: false,
         }
     }
 
     /// The same where storage is served, too.
     pub fn with_storage(self) -> Self {
         Self { storage: true, ..self }
+    }
+
+    /// The same where the kinds are watched that scheduling can do without.
+    pub fn with_optional(self) -> Self {
+        Self { optional: true, ..self }
     }
 
     /// The same where composites of Kubernetes' own groups are served, too.
@@ -155,13 +167,13 @@ impl Capabilities {
             let mut versions = served.flat_map(|group| &group.versions);
             // A group can be served in a version without this kind: v1 has priority classes only.
             if versions.any(|found| found.version == flavour.version) && serves(client, flavour).await? {
-                let found = Self { storage, ..Self::of(flavour) };
+                let found = Self { storage, ..Self::of(flavour) }.with_optional();
                 // Only 1.37 has them, and only in its alpha version; its groups may be served in a better one.
                 let composites = flavour.group == NATIVE_GROUP && serves_composites(client).await?;
                 return Ok(if composites { found.with_composites() } else { found });
             }
         }
-        Ok(Self { storage, ..Self::plain() })
+        Ok(Self { storage, ..Self::plain() }.with_optional())
     }
 }
 

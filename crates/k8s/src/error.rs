@@ -24,9 +24,51 @@ pub enum ObjectKind {
     StorageClass,
     /// The drivers of a node.
     CsiNode,
+    /// A service.
+    Service,
+    /// A replication controller.
+    ReplicationController,
+    /// A replica set.
+    ReplicaSet,
+    /// A stateful set.
+    StatefulSet,
+    /// A priority class.
+    PriorityClass,
+    /// A disruption budget.
+    Budget,
 }
 
 impl ObjectKind {
+    /// Kinds that scheduling can do without: less is known then, and nothing goes wrong by it.
+    pub const OPTIONAL: [Self; 6] = [
+        Self::Service,
+        Self::ReplicationController,
+        Self::ReplicaSet,
+        Self::StatefulSet,
+        Self::PriorityClass,
+        Self::Budget,
+    ];
+
+    /// API version and kind, unless clusters differ in that.
+    pub fn api(self) -> Option<(&'static str, &'static str)> {
+        Some(match self {
+            Self::PodGroup | Self::Composite => return None,
+            Self::Pod => ("v1", "Pod"),
+            Self::Node => ("v1", "Node"),
+            Self::Namespace => ("v1", "Namespace"),
+            Self::Claim => ("v1", "PersistentVolumeClaim"),
+            Self::Volume => ("v1", "PersistentVolume"),
+            Self::StorageClass => ("storage.k8s.io/v1", "StorageClass"),
+            Self::CsiNode => ("storage.k8s.io/v1", "CSINode"),
+            Self::Service => ("v1", "Service"),
+            Self::ReplicationController => ("v1", "ReplicationController"),
+            Self::ReplicaSet => ("apps/v1", "ReplicaSet"),
+            Self::StatefulSet => ("apps/v1", "StatefulSet"),
+            Self::PriorityClass => ("scheduling.k8s.io/v1", "PriorityClass"),
+            Self::Budget => ("policy/v1", "PodDisruptionBudget"),
+        })
+    }
+
     /// As people call it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -39,6 +81,12 @@ impl ObjectKind {
             Self::Volume => "persistent volume",
             Self::StorageClass => "storage class",
             Self::CsiNode => "CSI node",
+            Self::Service => "service",
+            Self::ReplicationController => "replication controller",
+            Self::ReplicaSet => "replica set",
+            Self::StatefulSet => "stateful set",
+            Self::PriorityClass => "priority class",
+            Self::Budget => "pod disruption budget",
         }
     }
 }

@@ -58,12 +58,16 @@ impl Kind for CompositeKind {
 /// The condition in the status of a composite that the scheduler writes.
 pub const COMPOSITE_CONDITION: &str = "CompositePodGroupInitiallyScheduled";
 
+/// The field that names the priority class of a group or composite.
+pub const PRIORITY_CLASS: &str = "spec.priorityClassName";
+
 /// `spec`, of groups and of composites.
 #[derive(Debug, Clone, Default, serde::Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PodGroupSpecView {
     scheduling_policy: Lenient<PolicyView>,
     priority: Lenient<i32>,
+    priority_class_name: Lenient<String>,
     parent_composite_pod_group_name: Lenient<String>,
     scheduling_constraints: Lenient<ConstraintsView>,
     disruption_mode: Lenient<DisruptionView>,
@@ -153,6 +157,8 @@ pub struct GroupReading {
     pub group: Option<Group>,
     /// The condition of the type that was asked for.
     pub scheduled: Option<Condition>,
+    /// The class that stands for its priority, if the object does not say which that is.
+    pub priority_class: Option<Text>,
     /// What annotations of ours say.
     pub marks: GroupMarks,
     /// Identity of the Job that it was made for.
@@ -184,6 +190,8 @@ impl<K: Kind<Spec = PodGroupSpecView, Status = PodGroupStatusView>> View<K> {
         let no_spec = PodGroupSpecView::default();
         let spec = problems.or_default(self.spec.at("spec")).unwrap_or(&no_spec);
         let priority = problems.or_default(spec.priority.at("spec.priority")).copied();
+        let class = problems.or_default(text(&spec.priority_class_name, PRIORITY_CLASS));
+        let priority_class = Some(class).filter(|class| !class.is_empty() && priority.is_none());
         let policy = read_policy(&spec.scheduling_policy, asker, "spec.schedulingPolicy");
         let policy = problems.or_default(policy.map(Some));
         let scheduled = match problems.or_default(self.status.at("status")) {
@@ -219,6 +227,7 @@ impl<K: Kind<Spec = PodGroupSpecView, Status = PodGroupStatusView>> View<K> {
             version: self.version(),
             group,
             scheduled,
+            priority_class: priority_class.map(Text::from),
             marks,
             job: self.job_uid(),
             errors: problems.into_errors(asker.kind(), &key),
@@ -335,6 +344,21 @@ mod tests {
             assert_eq!(condition.status, ConditionStatus::False);
             assert_eq!((condition.message.as_ref(), condition.observed_generation), ("m", 2));
         }
+    }
+
+    #[test]
+    fn a_class_is_asked_for_its_priority_only_where_the_object_does_not_say_it() {
+        let class = |fields: Value| {
+            let mut spec = json!({"schedulingPolicy": {"basic": {}}});
+            for (field, value) in fields.as_object().unwrap() {
+                spec[field] = value.clone();
+            }
+            let reading = read(&spec);
+            (reading.priority_class, reading.group.and_then(|group| group.priority))
+        };
+        assert_eq!(class(json!({"priorityClassName": "high"})), (Some("high".into()), None));
+        assert_eq!(class(json!({"priorityClassName": "high", "priority": 7})), (None, Some(7)));
+        assert_eq!(class(json!({"priorityClassName": ""})), (None, None));
     }
 
     #[test]

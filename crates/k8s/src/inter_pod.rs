@@ -91,6 +91,7 @@ pub(crate) fn read_inter_pod(
         near: problems.or_default(own.preferred(wishes.affinity, near)),
         apart: problems.or_default(own.preferred(wishes.anti_affinity, apart)),
         spread: preferred,
+        like: None,
     };
     (inter_pod, preferences)
 }

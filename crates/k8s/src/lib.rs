@@ -13,19 +13,23 @@ pub mod condition;
 pub mod connect;
 pub mod discovery;
 pub mod error;
+pub mod flat;
 pub mod group;
 mod images;
 mod inter_pod;
+pub mod kin;
 mod lenient;
 pub mod marks;
 pub mod namespace;
 pub mod node;
 pub mod pod;
 mod pod_spec;
+pub mod priority;
 pub mod request;
 mod resources;
 mod selector;
 pub mod storage;
+pub mod throttle;
 pub mod topology;
 pub mod view;
 pub mod workload;
@@ -34,10 +38,15 @@ pub use condition::{Condition, ConditionStatus};
 pub use discovery::{Capabilities, GroupLink};
 pub use error::{ObjectError, ObjectKind};
 pub use group::{CompositeView, GroupReading, PodGroupView};
+pub use kin::{
+    BudgetReading, BudgetView, ReplicaSetView, ReplicationControllerView, SelectorReading, ServiceView,
+    StatefulSetView,
+};
 pub use marks::{GroupMarks, WhenBroken};
 pub use namespace::NamespaceView;
 pub use node::{NodeReading, NodeView};
 pub use pod::{PodReading, PodView};
+pub use priority::{PriorityClassReading, PriorityClassView};
 pub use storage::{
     ClaimReading, ClaimView, ClassReading, ClassView, CsiNodeView, LimitsReading, VolumeReading, VolumeView,
 };

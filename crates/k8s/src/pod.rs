@@ -56,6 +56,8 @@ pub struct PodReading {
     pub controlled: bool,
     /// Identity of the Job that it belongs to.
     pub job: Option<Text>,
+    /// The controller that keeps pods like it.
+    pub replicator: Option<(ObjectKind, ObjectKey)>,
     /// What could not be understood.
     pub errors: Vec<ObjectError>,
 }
@@ -127,6 +129,7 @@ impl PodView {
             scheduled: condition::find(&status.conditions, POD_SCHEDULED),
             controlled: self.is_controlled(),
             job: self.job_uid(),
+            replicator: self.replicator(),
             errors: problems.into_errors(ObjectKind::Pod, &key),
         }
     }

@@ -303,8 +303,8 @@ fn shown(value: &str) -> String {
     format!("{:?}", value.chars().take(SHOWN_CHARS_MAX).collect::<String>())
 }
 
-/// True if an annotation of ours or of others is read at all.
-pub fn is_read_annotation(name: &str) -> bool {
+/// True if an annotation says something about groups or topology.
+pub(crate) fn is_read_annotation(name: &str) -> bool {
     name.starts_with(PREFIX) || SYNONYMS.contains(&name)
 }
 

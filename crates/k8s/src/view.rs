@@ -1,6 +1,6 @@
 //! Objects as they come over the wire, reduced to what scheduling reads.
 
-use crate::error::Problems;
+use crate::error::{ObjectKind, Problems};
 use crate::lenient::{Lenient, Shape, Shaped};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time as ApiTime};
@@ -98,6 +98,15 @@ impl<K: Kind> View<K> {
         (job.kind == "Job").then(|| job.uid.as_str().into())
     }
 
+    /// The controller that it belongs to, if it is of a kind that keeps several pods that do the same.
+    pub(crate) fn replicator(&self) -> Option<(ObjectKind, ObjectKey)> {
+        let mut owners = self.metadata.owner_references.iter().flatten();
+        let owner = owners.find(|owner| owner.controller == Some(true))?;
+        let kinds = [ObjectKind::ReplicationController, ObjectKind::ReplicaSet, ObjectKind::StatefulSet];
+        let kind = kinds.into_iter().find(|kind| kind.api() == Some((&owner.api_version, &owner.kind)))?;
+        Some((kind, ObjectKey::new(self.key().namespace, owner.name.as_str())))
+    }
+
     /// An annotation, if it is one of those that are read.
     pub(crate) fn annotation(&self, name: &str) -> Option<&str> {
         self.metadata.annotations.as_ref()?.get(name).map(String::as_str)
@@ -170,7 +179,12 @@ pub(crate) struct Metadata {
     owner_references: Lenient<Vec<Lenient<OwnerView>>>,
 }
 
-/// Annotations of ours, their synonyms, and those of storage; all others are skipped while reading.
+/// True if an annotation is read at all: those of ours, their synonyms, and those of storage.
+pub fn is_read_annotation(name: &str) -> bool {
+    crate::topology::is_read_annotation(name) || crate::storage::ANNOTATIONS.contains(&name)
+}
+
+/// Annotations that are read; all others are skipped.
 #[derive(Debug, Clone, Default)]
 struct OwnAnnotations(BTreeMap<String, Lenient<String>>);
 
@@ -189,9 +203,7 @@ impl<'de> Deserialize<'de> for OwnAnnotations {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<OwnAnnotations, A::Error> {
                 let mut own = BTreeMap::new();
                 while let Some(key) = map.next_key::<Cow<'de, str>>()? {
-                    let is_read = crate::topology::is_read_annotation(&key)
-                        || crate::storage::ANNOTATIONS.contains(&key.as_ref());
-                    if is_read {
+                    if is_read_annotation(&key) {
                         own.insert(key.into_owned(), map.next_value()?);
                     } else {
                         map.next_value::<IgnoredAny>()?;
@@ -206,9 +218,11 @@ impl<'de> Deserialize<'de> for OwnAnnotations {
 
 /// One of `metadata.ownerReferences`.
 #[derive(Debug, Clone, Default, serde::Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct OwnerView {
+    api_version: Lenient<String>,
     kind: Lenient<String>,
+    name: Lenient<String>,
     uid: Lenient<String>,
     controller: Lenient<bool>,
 }
@@ -277,7 +291,9 @@ impl Metadata {
                 .filter_map(|owner| match owner {
                     Lenient::Read(owner) if is_controller(&owner) => Some(OwnerReference {
                         controller: Some(true),
+                        api_version: text_of(owner.api_version),
                         kind: text_of(owner.kind),
+                        name: text_of(owner.name),
                         uid: text_of(owner.uid),
                         ..OwnerReference::default()
                     }),

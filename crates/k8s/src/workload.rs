@@ -203,6 +203,8 @@ impl WorkloadReading {
             version: self.version.clone(),
             group,
             scheduled: None,
+            // Parts of workloads have no priority of their own.
+            priority_class: None,
             marks: self.marks(key),
             // Pods name parts of workloads themselves.
             job: None,

@@ -48,6 +48,13 @@ impl LabelSelector {
         self.require(Requirement { key: key.into(), operator: Operator::NotIn, values: vec![value.into()] });
     }
 
+    /// Adds all conditions of another selector.
+    pub fn require_all(&mut self, other: &Self) {
+        for requirement in &other.requirements {
+            self.require(requirement.clone());
+        }
+    }
+
     /// True if there is no condition.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()

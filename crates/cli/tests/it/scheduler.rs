@@ -2,7 +2,8 @@
 
 use crate::health::{free_address, get, wait_ready};
 use crate::process::{Folder, Running, run, tutti};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::Client;
 use kube::api::{Api, PostParams};
 use serde_json::json;
@@ -54,6 +55,21 @@ impl World {
         self.pods().get(pod).await.unwrap().spec.unwrap().node_name.is_some()
     }
 
+    /// Why a pod waits, once it says so.
+    async fn wait_reason(&self, pod: &str) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let status = self.pods().get(pod).await.unwrap().status.unwrap_or_default();
+            let conditions = status.conditions.unwrap_or_default();
+            let scheduled = conditions.into_iter().find(|condition| condition.type_ == "PodScheduled");
+            if let Some(condition) = scheduled {
+                return condition.message.unwrap();
+            }
+            assert!(Instant::now() < deadline, "{pod} never said why it waits");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     async fn wait_bound(&self, pod: &str) {
         let deadline = Instant::now() + PATIENCE;
         while !self.is_bound(pod).await {
@@ -85,7 +101,7 @@ async fn a_scheduler_of_its_own_places_pods_and_says_how_it_is() {
 }
 
 #[tokio::test]
-async fn a_dump_of_the_state_replays_to_the_same_reason() {
+async fn a_dump_of_the_state_replays_to_the_same_reasons() {
     let world = World::up().await;
     let address = free_address();
     let _scheduler = world.scheduler(&["--http-address", &address, "--leader-elect=false"]);
@@ -97,24 +113,42 @@ async fn a_dump_of_the_state_replays_to_the_same_reason() {
     }))
     .unwrap();
     world.pods().create(&PostParams::default(), &pod).await.unwrap();
-    let deadline = Instant::now() + PATIENCE;
-    let reason = loop {
-        let status = world.pods().get("huge").await.unwrap().status.unwrap_or_default();
-        let conditions = status.conditions.unwrap_or_default();
-        if let Some(condition) = conditions.into_iter().find(|condition| condition.type_ == "PodScheduled") {
-            break condition.message.unwrap();
-        }
-        assert!(Instant::now() < deadline, "it never said why it waits");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    };
+    let claim: PersistentVolumeClaim = serde_json::from_value(json!({
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "",
+                 "resources": {"requests": {"storage": "1Gi"}}},
+    }))
+    .unwrap();
+    let claims = Api::<PersistentVolumeClaim>::default_namespaced(world.client.clone());
+    claims.create(&PostParams::default(), &claim).await.unwrap();
+    let pod: Pod = serde_json::from_value(json!({
+        "metadata": {"name": "unready"},
+        "spec": {"schedulerName": "tutti", "containers": [{"name": "main", "image": "any"}],
+                 "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]},
+    }))
+    .unwrap();
+    world.pods().create(&PostParams::default(), &pod).await.unwrap();
+    let set: ReplicaSet = serde_json::from_value(json!({
+        "metadata": {"name": "web"},
+        "spec": {"replicas": 0, "selector": {"matchLabels": {"app": "web"}},
+                 "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [
+                    {"name": "main", "image": "any", "env": [{"name": "PASSWORD", "value": "hush"}]}]}}},
+    }))
+    .unwrap();
+    let sets = Api::<ReplicaSet>::default_namespaced(world.client.clone());
+    sets.create(&PostParams::default(), &set).await.unwrap();
+    let reasons = [world.wait_reason("huge").await, world.wait_reason("unready").await];
     let (code, dump) = get(&address, "/debug/state").unwrap();
     assert_eq!(code, 200, "{dump}");
     assert!(!dump.contains("hush"), "what scheduling does not read is not shown");
+    assert!(dump.contains("\"app\":\"web\""), "what it reads is");
     let file = world.folder.file("state.json");
     std::fs::write(&file, dump).unwrap();
     let replayed = run(&["replay", &file]);
     assert!(replayed.status.success(), "{}", replayed.stderr);
-    assert!(replayed.stdout.contains(&reason), "{reason} is not in {}", replayed.stdout);
+    for reason in reasons {
+        assert!(replayed.stdout.contains(&reason), "{reason} is not in {}", replayed.stdout);
+    }
 
     std::fs::write(&file, "{}").unwrap();
     let refused = run(&["replay", &file]);

@@ -16,7 +16,7 @@ fn check(scenario: &str, expected: Expect) {
 
 fn check_with(profile: Profile, scenario: &str, expected: Expect) {
     let mut world = World::parse("");
-    let profiles = vec![NamedProfile::new("tutti", profile)];
+    let profiles = vec![NamedProfile::new(&["tutti"], profile)];
     world.engine = Engine::new(Config { profiles, ..Config::default() });
     world.add(scenario);
     expected.assert_eq(&show(&world.settle()));
@@ -298,7 +298,8 @@ fn pods_of_a_service_or_a_controller_are_spread_over_nodes_and_zones_by_default(
     // Of four nodes one pod weighs ln 6 = 1.79; of two zones and no zone, ln 5 = 1.61. Where a label is missing its
     // constraint counts for nothing: a1 has 2 * 1.79 + 2 + 2 * 1.61 + 4 = 13, a2 has 2 + 2 * 1.61 + 4 = 9, b has
     // 2 + 4 = 6, and the node without a zone has 2.
-    let expected = [("a1", 15), ("a2", 46), ("b", 69), ("lost", 100)].map(|(node, score)| (node.to_owned(), score));
+    let expected =
+        [("a1", 15), ("a2", 46), ("b", 69), ("lost", 100)].map(|(node, score)| (node.to_owned(), score));
     assert_eq!(spread_scores(&nodes, "pod p like:app=web"), expected);
     // Who says how to be spread is spread like that, even if it says so in a constraint that must hold.
     let equal = spread_scores(&nodes, "pod p like:app=web even:kubernetes.io/hostname:9:app=web");
@@ -334,7 +335,10 @@ fn every_pod_is_placed_by_the_profile_of_its_scheduler_name() {
     let most = Profile { strategy: Strategy::MostAllocated, ..Profile::default() };
     let mut world = World::parse("");
     world.engine = Engine::new(Config {
-        profiles: vec![NamedProfile::new("tutti", Profile::default()), NamedProfile::new("packer", most)],
+        profiles: vec![
+            NamedProfile::new(&["tutti"], Profile::default()),
+            NamedProfile::new(&["packer"], most),
+        ],
         ..Config::default()
     });
     world.add(

@@ -1,27 +1,31 @@
-//! Classes of volumes. They have no `spec`: what they say is in the object itself.
+//! Classes of volumes.
 
 use super::NO_PROVISIONER;
-use crate::error::{ObjectError, ObjectKind, Problems};
+use crate::error::{ObjectError, ObjectKind};
+use crate::flat::{FlatKind, FlatView};
 use crate::lenient::{Lenient, Shape, Shaped};
 use crate::selector::{read_each, text};
-use crate::view::Metadata;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::core::ClusterResourceScope;
-use std::borrow::Cow;
-use tutti_model::{ModelError, NodeSelectorTerm, ObjectKey, Operator, Requirement, StorageClass, Text};
+use crate::view::Names;
+use tutti_model::{ModelError, NodeSelectorTerm, Operator, Requirement, StorageClass, Text};
 
 /// A class of volumes, as far as scheduling reads it.
+pub type ClassView = FlatView<ClassKind>;
+
+/// Marks views of classes of volumes.
 #[derive(Debug, Clone)]
-pub struct ClassView {
-    metadata: ObjectMeta,
-    metadata_errors: Vec<ModelError>,
-    fields: Fields,
+pub struct ClassKind;
+
+impl FlatKind for ClassKind {
+    type Fields = ClassFields;
+
+    const NAMES: Names<'static> =
+        Names { group: "storage.k8s.io", version: "v1", kind: "StorageClass", plural: "storageclasses" };
 }
 
+/// The fields of the object.
 #[derive(Debug, Clone, Default, serde::Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Fields {
-    metadata: Lenient<Metadata>,
+pub struct ClassFields {
     provisioner: Lenient<String>,
     volume_binding_mode: Lenient<String>,
     allowed_topologies: Lenient<Vec<Lenient<TopologyView>>>,
@@ -40,54 +44,11 @@ struct ExpressionView {
     values: Lenient<Vec<Lenient<String>>>,
 }
 
-impl Shaped for Fields {
-    const SHAPE: Shape = Shape::Object;
-}
 impl Shaped for TopologyView {
     const SHAPE: Shape = Shape::Object;
 }
 impl Shaped for ExpressionView {
     const SHAPE: Shape = Shape::Object;
-}
-
-impl<'de> serde::Deserialize<'de> for ClassView {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut errors = Vec::new();
-        let mut fields = match Lenient::<Fields>::deserialize(deserializer)? {
-            Lenient::Read(fields) => fields,
-            Lenient::Absent => Fields::default(),
-            Lenient::Wrong(message) => {
-                errors.push(ModelError::new("(the object)", message.as_ref()));
-                Fields::default()
-            }
-        };
-        let metadata = Metadata::read(std::mem::take(&mut fields.metadata), &mut errors);
-        Ok(Self { metadata, metadata_errors: errors, fields })
-    }
-}
-
-impl kube::Resource for ClassView {
-    type DynamicType = ();
-    type Scope = ClusterResourceScope;
-
-    fn kind((): &()) -> Cow<'_, str> {
-        "StorageClass".into()
-    }
-    fn group((): &()) -> Cow<'_, str> {
-        "storage.k8s.io".into()
-    }
-    fn version((): &()) -> Cow<'_, str> {
-        "v1".into()
-    }
-    fn plural((): &()) -> Cow<'_, str> {
-        "storageclasses".into()
-    }
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
 }
 
 /// What was understood of a class.
@@ -102,17 +63,9 @@ pub struct ClassReading {
 }
 
 impl ClassView {
-    /// Its name.
-    pub fn name(&self) -> Text {
-        self.metadata.name.as_deref().unwrap_or_default().into()
-    }
-
     /// The class in our terms.
     pub fn read(&self) -> ClassReading {
-        let mut problems = Problems::default();
-        for error in &self.metadata_errors {
-            problems.push(error.clone());
-        }
+        let mut problems = self.problems();
         let provisioner = problems.or_default(text(&self.fields.provisioner, "provisioner"));
         let mode = problems.or_default(text(&self.fields.volume_binding_mode, "volumeBindingMode"));
         if !["", "Immediate", "WaitForFirstConsumer"].contains(&mode) {
@@ -126,9 +79,8 @@ impl ClassView {
             waits: mode == "WaitForFirstConsumer",
             topologies: problems.or_default(read_topologies(&self.fields.allowed_topologies)),
         };
-        let uid = self.metadata.uid.as_deref().unwrap_or_default().into();
-        let key = ObjectKey::new("", class.name.clone());
-        ClassReading { class, uid, errors: problems.into_errors(ObjectKind::StorageClass, &key) }
+        let errors = problems.into_errors(ObjectKind::StorageClass, &self.key());
+        ClassReading { class, uid: self.uid(), errors }
     }
 }
 

@@ -6,8 +6,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tutti_engine::NamedProfile;
 use tutti_k8s::WhenBroken;
 use tutti_lease::Timing;
+use tutti_model::Text;
 
 /// `apiVersion` of the file.
 pub const API_VERSION: &str = "tutti.dev/v1alpha1";
@@ -188,13 +190,28 @@ default_from_file!(
 
 impl Default for ProfileFile {
     fn default() -> Self {
-        Self::from(&Config::default())
+        Self {
+            scheduler_names: Config::default().scheduler_names().map(ToString::to_string).collect(),
+            scoring: ScoringFile::default(),
+        }
     }
 }
 
-impl From<&Config> for ProfileFile {
-    fn from(config: &Config) -> Self {
-        Self { scheduler_names: config.scheduler_names.clone(), scoring: (&config.profile).into() }
+impl From<&NamedProfile> for ProfileFile {
+    fn from(named: &NamedProfile) -> Self {
+        Self {
+            scheduler_names: named.scheduler_names.iter().map(ToString::to_string).collect(),
+            scoring: (&named.profile).into(),
+        }
+    }
+}
+
+impl ProfileFile {
+    fn into_profile(self, index: usize) -> Result<NamedProfile, ConfigError> {
+        Ok(NamedProfile {
+            scheduler_names: self.scheduler_names.into_iter().map(Text::from).collect(),
+            profile: self.scoring.into_profile(index)?,
+        })
     }
 }
 
@@ -206,7 +223,7 @@ impl From<&Settings> for File {
         Self {
             api_version: API_VERSION.to_owned(),
             kind: KIND.to_owned(),
-            profiles: vec![config.into()],
+            profiles: config.profiles.iter().map(ProfileFile::from).collect(),
             limits: LimitsFile {
                 bind_concurrency: config.bind_concurrency,
                 events_per_second: config.events_per_second,
@@ -252,14 +269,8 @@ impl File {
                 return Err(ConfigError::new(field, format!("want {wanted}, found {found:?}")));
             }
         }
-        let mut profiles = self.profiles.into_iter();
-        let profile = profiles
-            .next()
-            .ok_or_else(|| ConfigError::new("profiles", "want one, or leave the field out"))?;
-        if profiles.next().is_some() {
-            let message = "all scheduler names share one profile; name them all in the first";
-            return Err(ConfigError::new("profiles[1]", message));
-        }
+        let profiles = self.profiles.into_iter().enumerate();
+        let profiles = profiles.map(|(index, profile)| profile.into_profile(index));
         let LeaderElectionFile { enabled, lease_name, lease_namespace, .. } = self.leader_election;
         let timing = Timing {
             lease_duration: self.leader_election.lease_duration.0,
@@ -269,8 +280,7 @@ impl File {
         let lease = LeaseSettings { name: lease_name, namespace: lease_namespace, timing };
         Ok(Settings {
             config: Config {
-                scheduler_names: profile.scheduler_names,
-                profile: profile.scoring.into_profile()?,
+                profiles: profiles.collect::<Result<_, _>>()?,
                 search_branches_max: self.limits.search_branches,
                 bind_concurrency: self.limits.bind_concurrency,
                 request_timeout: self.timeouts.request.0,
@@ -309,6 +319,8 @@ fn read_address(text: &str) -> Result<Option<SocketAddr>, ConfigError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tutti_engine::Profile;
+    use tutti_engine::score::Strategy;
 
     const HEADER: &str = "apiVersion: tutti.dev/v1alpha1\nkind: SchedulerConfiguration\n";
 
@@ -329,6 +341,9 @@ profiles:
       resources: [{{name: nvidia.com/gpu, weight: 5}}, {{name: cpu}}]
       shape: [{{utilization: 0, score: 0}}, {{utilization: 100, score: 10}}]
     weights: {{imageLocality: 0}}
+    spreadByDefault: false
+- schedulerNames: [packer]
+  scoring: {{strategy: {{type: MostAllocated}}}}
 limits: {{bindConcurrency: 7, searchBranches: 9}}
 timeouts: {{request: 1m30s}}
 gangs: {{grace: 2m, patience: 10m, whenBroken: Unwind}}
@@ -337,14 +352,17 @@ http: {{address: '0.0.0.0:9', debugFromAnywhere: true}}
 "
         );
         let settings = parse(&text).unwrap();
-        assert_eq!(settings.config.scheduler_names, ["tutti", "default-scheduler"]);
+        let names: Vec<&str> = settings.config.scheduler_names().map(|name| &**name).collect();
+        assert_eq!(names, ["tutti", "default-scheduler", "packer"]);
+        let [first, packer] = &settings.config.profiles[..] else { panic!("two profiles") };
+        assert_eq!(packer.profile, Profile { strategy: Strategy::MostAllocated, ..Profile::default() });
         assert_eq!(settings.config.bind_concurrency, 7);
         assert_eq!(settings.config.request_timeout, Duration::from_secs(90));
         assert_eq!(settings.config.gang_grace, Duration::from_secs(120));
         assert_eq!(settings.config.gang_patience, Duration::from_secs(600));
         assert_eq!(settings.config.when_broken, WhenBroken::Unwind);
-        assert_eq!(settings.config.profile.weights.image_locality, 0);
-        assert_eq!(settings.config.profile.weights.taint_toleration, 3, "what is not said stays as it is");
+        assert_eq!((first.profile.weights.image_locality, first.profile.spreads_by_default), (0, false));
+        assert_eq!(first.profile.weights.taint_toleration, 3, "what is not said stays as it is");
         let lease = settings.lease.as_ref().unwrap();
         assert_eq!(lease.namespace.as_deref(), Some("here"));
         assert_eq!(lease.timing.retry_period, Duration::from_millis(300));
@@ -369,8 +387,17 @@ http: {{address: '0.0.0.0:9', debugFromAnywhere: true}}
             ("gangs: {grace: 0s}".to_owned(), "gangs.grace: want more than 0s"),
             ("gangs: {patience: 999h}".to_owned(), "gangs.patience: want at most 168h"),
             ("gangs: {whenBroken: Burn}".to_owned(), "gangs.whenBroken: unknown variant"),
-            ("profiles: []".to_owned(), "profiles: want one"),
-            ("profiles: [{}, {}]".to_owned(), "profiles[1]: all scheduler names share one profile"),
+            ("profiles: []".to_owned(), "profiles: want 1 to 64"),
+            ("profiles: [{}, {}]".to_owned(), "profiles[1].schedulerNames[0]: \"tutti\" is there twice"),
+            (
+                "profiles: [{}, {schedulerNames: [b], scoring: {weights: {nodeAffinity: 101}}}]".to_owned(),
+                "profiles[1].scoring.weights.nodeAffinity: want 0 to 100",
+            ),
+            (
+                "profiles: [{}, {schedulerNames: [b], scoring: {strategy: {type: RequestedToCapacityRatio}}}]"
+                    .to_owned(),
+                "profiles[1].scoring.strategy.shape: a curve needs at least one point",
+            ),
             (
                 "profiles: [{schedulerNames: [A]}]".to_owned(),
                 "profiles[0].schedulerNames[0]: \"A\" is no name",

@@ -12,19 +12,18 @@ mod settings;
 pub use file::{API_VERSION, FileError, KIND, parse, read, render};
 pub use settings::{HttpSettings, LeaseSettings, Settings};
 
+use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::time::Duration;
-use tutti_engine::Profile;
+use tutti_engine::NamedProfile;
 use tutti_k8s::WhenBroken;
 use tutti_model::Text;
 
 /// Settings of the scheduler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// Names under which pods ask for this scheduler.
-    pub scheduler_names: Vec<String>,
-    /// How nodes are compared for pods on their own.
-    pub profile: Profile,
+    /// Who is served, and how nodes are compared for pods on their own. Every name is there once.
+    pub profiles: Vec<NamedProfile>,
     /// How many branches one exact search may look at.
     pub search_branches_max: u32,
     /// Bindings under way at once.
@@ -55,8 +54,7 @@ impl Default for Config {
     fn default() -> Self {
         let engine = tutti_engine::Config::default();
         Self {
-            scheduler_names: vec!["tutti".to_owned()],
-            profile: engine.profile,
+            profiles: engine.profiles,
             search_branches_max: engine.branches_max,
             bind_concurrency: 100,
             request_timeout: Duration::from_secs(10),
@@ -85,7 +83,8 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+    /// An error of a field.
+    pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
         Self { field: field.into(), message: message.into() }
     }
 }
@@ -96,13 +95,14 @@ const PER_SECOND_MAX: u32 = 100_000;
 const BRANCHES_MAX: u32 = 100_000_000;
 const DURATION_MAX: Duration = Duration::from_secs(3600);
 const PATIENCE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+const PROFILES_MAX: usize = 64;
 const NAMES_MAX: usize = 64;
 
 impl Config {
     /// Refuses settings that cannot work.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let wrong = |field: &str, message: String| Err(ConfigError::new(field, message));
-        check_names(&self.scheduler_names)?;
+        check_profiles(&self.profiles)?;
         if !(1..=CONCURRENCY_MAX).contains(&self.bind_concurrency) {
             return wrong("limits.bindConcurrency", format!("want 1 to {CONCURRENCY_MAX}"));
         }
@@ -130,36 +130,60 @@ impl Config {
             let message = format!("want at most {}, or 0s for never", duration::render(PATIENCE_MAX));
             return wrong("gangs.patience", message);
         }
-        scoring::check(&self.profile)
+        Ok(())
+    }
+
+    /// Names under which pods ask for this scheduler, those of the first profile first.
+    pub fn scheduler_names(&self) -> impl Iterator<Item = &Text> {
+        self.profiles.iter().flat_map(|named| &named.scheduler_names)
+    }
+
+    /// The same as a text for people.
+    pub fn names_in_words(&self) -> String {
+        self.scheduler_names().map(|name| &**name).collect::<Vec<&str>>().join(", ")
     }
 
     pub(crate) fn serves(&self, scheduler_name: &str) -> bool {
-        self.scheduler_names.iter().any(|name| name == scheduler_name)
+        self.scheduler_names().any(|name| **name == *scheduler_name)
     }
 
     pub(crate) fn engine(&self) -> tutti_engine::Config {
         tutti_engine::Config {
-            scheduler_names: self.scheduler_names.iter().map(|name| Text::from(name.as_str())).collect(),
+            profiles: self.profiles.clone(),
             branches_max: self.search_branches_max,
-            profile: self.profile.clone(),
             // Less than a second is a second.
             patience_seconds: NonZeroU32::new(self.gang_patience.as_secs_f64().ceil() as u32),
         }
     }
 }
 
-fn check_names(names: &[String]) -> Result<(), ConfigError> {
-    const FIELD: &str = "profiles[0].schedulerNames";
+fn check_profiles(profiles: &[NamedProfile]) -> Result<(), ConfigError> {
+    if profiles.is_empty() || profiles.len() > PROFILES_MAX {
+        return Err(ConfigError::new(
+            "profiles",
+            format!("want 1 to {PROFILES_MAX}, or leave the field out"),
+        ));
+    }
+    let mut seen = BTreeSet::new();
+    for (index, named) in profiles.iter().enumerate() {
+        check_names(&named.scheduler_names, &format!("profiles[{index}].schedulerNames"), &mut seen)?;
+        scoring::check(&named.profile, index)?;
+    }
+    Ok(())
+}
+
+/// `seen` are the names of profiles before this one.
+fn check_names<'a>(names: &'a [Text], field: &str, seen: &mut BTreeSet<&'a Text>) -> Result<(), ConfigError> {
     if names.is_empty() || names.len() > NAMES_MAX {
-        return Err(ConfigError::new(FIELD, format!("want 1 to {NAMES_MAX} names")));
+        return Err(ConfigError::new(field, format!("want 1 to {NAMES_MAX} names")));
     }
     for (index, name) in names.iter().enumerate() {
-        let field = format!("{FIELD}[{index}]");
+        let field = format!("{field}[{index}]");
         if !is_scheduler_name(name) {
             let message = format!("{name:?} is no name: want up to 253 of a-z, 0-9, '-' and '.'");
             return Err(ConfigError::new(field, message));
         }
-        if names.iter().take(index).any(|earlier| earlier == name) {
+        if !seen.insert(name) {
             return Err(ConfigError::new(field, format!("{name:?} is there twice")));
         }
     }
@@ -183,20 +207,25 @@ fn is_scheduler_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tutti_engine::Profile;
 
     #[test]
     fn a_wrong_setting_is_refused_by_name() {
         assert_eq!(Config::default().validate(), Ok(()));
-        let names = |names: &[&str]| Config {
-            scheduler_names: names.iter().map(ToString::to_string).collect(),
-            ..Config::default()
-        };
+        let named = |names: &[&str]| NamedProfile::new(names, Profile::default());
+        let names = |names: &[&str]| Config { profiles: vec![named(names)], ..Config::default() };
+        let two = Config { profiles: vec![named(&["a"]), named(&["b", "a"])], ..Config::default() };
         for (config, error) in [
             (names(&[]), "profiles[0].schedulerNames: want 1 to 64 names"),
             (names(&["a", "a"]), "profiles[0].schedulerNames[1]: \"a\" is there twice"),
             (
                 names(&["A b"]),
                 "profiles[0].schedulerNames[0]: \"A b\" is no name: want up to 253 of a-z, 0-9, '-' and '.'",
+            ),
+            (two, "profiles[1].schedulerNames[1]: \"a\" is there twice"),
+            (
+                Config { profiles: vec![], ..Config::default() },
+                "profiles: want 1 to 64, or leave the field out",
             ),
             (Config { bind_concurrency: 0, ..Config::default() }, "limits.bindConcurrency: want 1 to 10000"),
             (

@@ -6,8 +6,11 @@ use tutti_engine::Profile;
 use tutti_engine::score::{Curve, Strategy, Weights};
 use tutti_model::Resource;
 
-/// Where scoring is in the file.
-const FIELD: &str = "profiles[0].scoring";
+/// Where the scoring of a profile is in the file.
+fn field(profile: usize) -> String {
+    format!("profiles[{profile}].scoring")
+}
+
 /// Most resources that one score looks at.
 const RESOURCES_MAX: usize = 64;
 /// Largest weight of a resource or a score; kube-scheduler's bound for resources.
@@ -21,6 +24,7 @@ pub(super) struct ScoringFile {
     weights: WeightsFile,
     balanced_resources: Vec<String>,
     required_affinity_weight: u32,
+    spread_by_default: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,14 +130,15 @@ impl From<&Profile> for ScoringFile {
             weights: profile.weights.into(),
             balanced_resources: profile.balanced_resources.iter().map(|r| r.name().to_owned()).collect(),
             required_affinity_weight: profile.required_affinity_weight,
+            spread_by_default: profile.spreads_by_default,
         }
     }
 }
 
 impl ScoringFile {
     /// The profile, if strategy and shape belong together. The rest is checked by [`check`].
-    pub(super) fn into_profile(self) -> Result<Profile, ConfigError> {
-        let shape_field = format!("{FIELD}.strategy.shape");
+    pub(super) fn into_profile(self, index: usize) -> Result<Profile, ConfigError> {
+        let shape_field = format!("{}.strategy.shape", field(index));
         let strategy = match self.strategy.kind {
             StrategyKind::RequestedToCapacityRatio => {
                 let points: Vec<(u32, u32)> =
@@ -156,6 +161,7 @@ impl ScoringFile {
             fit_resources: resources.map(|r| (Resource::new(&r.name), r.weight)).collect(),
             balanced_resources: self.balanced_resources.iter().map(|name| Resource::new(name)).collect(),
             required_affinity_weight: self.required_affinity_weight,
+            spreads_by_default: self.spread_by_default,
             weights: Weights {
                 resources_fit: weights.resources_fit,
                 balanced_allocation: weights.balanced_allocation,
@@ -170,8 +176,10 @@ impl ScoringFile {
 }
 
 /// Refuses weights and resources that cannot work.
-pub(super) fn check(profile: &Profile) -> Result<(), ConfigError> {
-    let wrong = |field: &str, message: String| Err(ConfigError::new(format!("{FIELD}.{field}"), message));
+pub(super) fn check(profile: &Profile, index: usize) -> Result<(), ConfigError> {
+    let of_profile = field(index);
+    let wrong =
+        |field: &str, message: String| Err(ConfigError::new(format!("{of_profile}.{field}"), message));
     let weights = &profile.weights;
     for (field, weight) in [
         ("weights.resourcesFit", weights.resources_fit),
@@ -188,8 +196,9 @@ pub(super) fn check(profile: &Profile) -> Result<(), ConfigError> {
         }
     }
     let fit = profile.fit_resources.iter().map(|(resource, _)| resource);
-    check_resources("strategy.resources", fit)?;
-    check_resources("balancedResources", profile.balanced_resources.iter())?;
+    check_resources(&format!("{of_profile}.strategy.resources"), fit)?;
+    let balanced = profile.balanced_resources.iter();
+    check_resources(&format!("{of_profile}.balancedResources"), balanced)?;
     for (index, (_, weight)) in profile.fit_resources.iter().enumerate() {
         if !(1..=WEIGHT_MAX).contains(weight) {
             return wrong(&format!("strategy.resources[{index}].weight"), format!("want 1 to {WEIGHT_MAX}"));
@@ -203,12 +212,11 @@ fn check_resources<'a>(
     resources: impl ExactSizeIterator<Item = &'a Resource>,
 ) -> Result<(), ConfigError> {
     if resources.len() == 0 || resources.len() > RESOURCES_MAX {
-        let field = format!("{FIELD}.{field}");
         return Err(ConfigError::new(field, format!("want 1 to {RESOURCES_MAX} resources")));
     }
     let mut seen = Vec::new();
     for (index, resource) in resources.enumerate() {
-        let wrong = |message: &str| Err(ConfigError::new(format!("{FIELD}.{field}[{index}]"), message));
+        let wrong = |message: &str| Err(ConfigError::new(format!("{field}[{index}]"), message));
         if resource.name().is_empty() {
             return wrong("has no name");
         }

@@ -7,6 +7,7 @@ use super::message::Fact;
 use super::{Belief, Core, KnownGroup, KnownNode, KnownPod, Standing};
 use std::collections::BTreeSet;
 use tutti_engine::{Event, UnitKey};
+use tutti_k8s::request::Regarding;
 use tutti_k8s::{ConditionStatus, GroupReading, NodeReading, ObjectError, ObjectKind, PodReading};
 use tutti_model::{Group, Labels, ObjectKey, Pod, Text, Time};
 
@@ -49,13 +50,57 @@ impl Core {
                     self.group_gone(&key, now);
                 }
             }
+            ObjectKind::Service
+            | ObjectKind::ReplicationController
+            | ObjectKind::ReplicaSet
+            | ObjectKind::StatefulSet => {
+                for key in vanished(self.kin.names(kind).iter(), &listed) {
+                    self.kin_gone(kind, &key);
+                }
+            }
+            ObjectKind::PriorityClass => {
+                for key in vanished(self.priorities.names().iter(), &listed) {
+                    self.priority_class_gone(&key.name);
+                }
+            }
+            ObjectKind::Budget => {
+                for key in vanished(self.budgets.names().iter(), &listed) {
+                    self.budget_gone(&key);
+                }
+            }
             ObjectKind::Composite => {
                 for key in vanished(self.composites.keys(), &listed) {
                     self.composite_gone(&key, now);
                 }
             }
         }
+        self.unavailable.remove(&kind);
+        self.list_settled(kind, now);
+    }
+
+    /// The cluster does not let us list a kind. What can be done without is done without; everything else is waited
+    /// for.
+    pub(super) fn list_refused(&mut self, kind: ObjectKind, why: Text, now: Time) {
+        self.listing.remove(&kind);
+        if self.unavailable.insert(kind) {
+            self.report(Fact::Unavailable { kind, why });
+        }
+        if ObjectKind::OPTIONAL.contains(&kind) {
+            self.list_settled(kind, now);
+        }
+    }
+
+    /// True if the objects of a kind are known, or will be.
+    pub(super) fn may_be_listed(&self, kind: ObjectKind) -> bool {
+        self.kinds.contains(&kind) && !self.unavailable.contains(&kind)
+    }
+
+    /// All that there will be of a first list has been seen.
+    fn list_settled(&mut self, kind: ObjectKind, now: Time) {
         self.unlisted.remove(&kind);
+        if kind == ObjectKind::PriorityClass {
+            self.priority_classes_listed(now);
+        }
         if self.unlisted.is_empty() && !self.synced {
             self.synced = true;
             self.members.all_listed();
@@ -71,7 +116,7 @@ impl Core {
     /// read of it: leaving it out would call its whole room free.
     pub(super) fn pod_set(&mut self, mut reading: PodReading, now: Time) {
         self.members.complete(&mut reading, !self.synced);
-        let PodReading { mut pod, version, scheduled, controlled, job: _, errors } = reading;
+        let PodReading { mut pod, version, scheduled, controlled, job: _, replicator, errors } = reading;
         let key = pod.key.clone();
         if !self.can_be_named(&key, &errors) {
             return;
@@ -113,6 +158,10 @@ impl Core {
         }
         let broken = !errors.is_empty();
         let placeable = !broken && ours && pod.node.is_none();
+        self.liken(&mut pod, replicator, placeable);
+        let Some(known) = self.pods.get_mut(&key) else {
+            return;
+        };
         known.unbound = placeable.then(|| Box::new(pod.clone()));
         let report = broken && known.reported.as_ref() != Some(&version);
         if report {
@@ -154,6 +203,7 @@ impl Core {
             controlled: false,
             group: pod.group.clone(),
             standing: Standing::default(),
+            like: None,
             waits_since: pod.node.is_none().then_some(now),
             evict_after: None,
         };
@@ -170,6 +220,7 @@ impl Core {
 
     fn forget_pod(&mut self, key: &ObjectKey, now: Time) {
         self.set_standing(key, Standing::Absent);
+        self.kin.leaves(key);
         let Some(known) = self.pods.remove(key) else {
             return;
         };
@@ -234,13 +285,14 @@ impl Core {
 
     /// Takes in a group. One that was not understood counts as not being there: its members wait, because a
     /// guess at its minimum could start a gang in parts.
-    pub(super) fn group_set(&mut self, reading: GroupReading, now: Time) {
+    pub(super) fn group_set(&mut self, mut reading: GroupReading, now: Time) {
         let key = reading.key.clone();
         let replaced = self.groups.get(&key).is_some_and(|known| known.uid != reading.uid);
         if replaced {
             self.group_gone(&key, now);
         }
         let unit = UnitKey::Group(key.clone());
+        self.fill_in_priority(&unit, &mut reading);
         let policy = reading.group.as_ref().map(|group| group.policy);
         let (marks, job) = (reading.marks.clone(), reading.job.clone());
         let Some(seen) = self.see_group(&unit, reading) else {
@@ -263,6 +315,7 @@ impl Core {
         let Some(known) = self.groups.remove(key) else {
             return;
         };
+        self.priorities.leaves(&UnitKey::Group(key.clone()));
         self.group_writes.cancel(&UnitKey::Group(key.clone()));
         self.members.group_gone(key);
         self.withdraw_complaint(&known.uid);
@@ -272,13 +325,14 @@ impl Core {
     }
 
     /// Takes in a composite. One that was not understood counts as not being there, and its tree waits.
-    pub(super) fn composite_set(&mut self, reading: GroupReading, now: Time) {
+    pub(super) fn composite_set(&mut self, mut reading: GroupReading, now: Time) {
         let key = reading.key.clone();
         let replaced = self.composites.get(&key).is_some_and(|known| known.uid != reading.uid);
         if replaced {
             self.composite_gone(&key, now);
         }
         let unit = UnitKey::Composite(key.clone());
+        self.fill_in_priority(&unit, &mut reading);
         let Some(seen) = self.see_group(&unit, reading) else {
             return;
         };
@@ -293,6 +347,7 @@ impl Core {
         let Some(known) = self.composites.remove(key) else {
             return;
         };
+        self.priorities.leaves(&UnitKey::Composite(key.clone()));
         self.group_writes.cancel(&UnitKey::Composite(key.clone()));
         self.withdraw_complaint(&known.uid);
         self.waits_no_longer(&UnitKey::Composite(key.clone()), now);
@@ -310,8 +365,7 @@ impl Core {
 
     /// Keeps what was read of a group or composite; `None` if it cannot be kept, or something newer is known.
     fn see_group(&mut self, unit: &UnitKey, reading: GroupReading) -> Option<SeenGroup> {
-        let GroupReading { key, uid, generation, version, group, scheduled, marks: _, job: _, errors } =
-            reading;
+        let GroupReading { key, uid, generation, version, group, scheduled, errors, .. } = reading;
         if !self.can_be_named(&key, &errors) {
             return None;
         }
@@ -334,6 +388,7 @@ impl Core {
             version: version.clone(),
             generation,
             asks: None,
+            trouble: None,
             scheduled: Belief::default(),
             complained_at: None,
             reported: None,
@@ -342,6 +397,7 @@ impl Core {
         if changed {
             known.asks = group.clone().map(Box::new);
         }
+        known.trouble = errors.first().map(|error| Text::from(error.detail()));
         known.generation = generation;
         known.version = version.clone();
         known.scheduled.see(scheduled);
@@ -373,6 +429,34 @@ impl Core {
         }
         for error in errors.iter().take(1) {
             self.report(Fact::BadObject(error.clone()));
+        }
+        false
+    }
+
+    /// Notes that an object was seen of which only what was understood is kept. False if that is nothing; that is said
+    /// once, on the object itself.
+    pub(super) fn understood(
+        &mut self,
+        kind: ObjectKind,
+        key: &ObjectKey,
+        uid: &Text,
+        errors: Vec<ObjectError>,
+        now: Time,
+    ) -> bool {
+        if !self.can_be_named(key, &errors) {
+            return false;
+        }
+        self.listed(kind, key);
+        if errors.is_empty() {
+            self.bad.remove(&(kind, key.clone()));
+            return true;
+        }
+        if self.bad.insert((kind, key.clone()))
+            && let Some((api_version, kind)) = kind.api()
+        {
+            let (key, uid) = (key.clone(), uid.clone());
+            let regarding = Regarding { api_version: api_version.into(), kind: kind.into(), key, uid };
+            self.bad_object(regarding, errors, now);
         }
         false
     }

@@ -102,7 +102,15 @@ mod tests {
         let mut pod = Pod::new(ObjectKey::new("a", name), name);
         pod.node = node.map(Text::from);
         let job = job.map(Text::from);
-        PodReading { pod, version: "1".into(), scheduled: None, controlled: true, job, errors: vec![] }
+        PodReading {
+            pod,
+            version: "1".into(),
+            scheduled: None,
+            controlled: true,
+            job,
+            replicator: None,
+            errors: vec![],
+        }
     }
 
     fn group() -> ObjectKey {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use tutti_engine::{Seat, UnitKey};
 use tutti_k8s::request::EventNote;
 use tutti_k8s::{
-    ClaimReading, ClassReading, Condition, GroupReading, LimitsReading, NodeReading, ObjectError, ObjectKind,
-    PodReading, VolumeReading,
+    BudgetReading, ClaimReading, ClassReading, Condition, GroupReading, LimitsReading, NodeReading,
+    ObjectError, ObjectKind, PodReading, PriorityClassReading, SelectorReading, VolumeReading,
 };
 use tutti_model::{Labels, ObjectKey, Text, Time};
 
@@ -17,6 +17,13 @@ pub enum Input {
     ListStarted(ObjectKind),
     /// The list is complete. What was known and is not in it has vanished meanwhile.
     ListDone(ObjectKind),
+    /// The cluster does not let us list a kind: it does not serve it, or we have no right to see it.
+    ListRefused {
+        /// The kind.
+        kind: ObjectKind,
+        /// What the server says.
+        why: Text,
+    },
     /// A pod was seen.
     PodSet(Box<PodReading>),
     /// A pod is gone.
@@ -58,6 +65,18 @@ pub enum Input {
     LimitsSet(Box<LimitsReading>),
     /// It is not known any more what a node can attach.
     LimitsGone(Text),
+    /// A service or a controller of pods was seen.
+    KinSet(Box<SelectorReading>),
+    /// A service or a controller of pods is gone.
+    KinGone(ObjectKind, ObjectKey),
+    /// A priority class was seen.
+    PriorityClassSet(Box<PriorityClassReading>),
+    /// A priority class is gone.
+    PriorityClassGone(Text),
+    /// A disruption budget was seen.
+    BudgetSet(Box<BudgetReading>),
+    /// A disruption budget is gone.
+    BudgetGone(ObjectKey),
     /// A request was answered, or will not be. Every request has exactly one answer.
     Answer(Answer),
     /// We are the leader, by a lease that lasts until a time. A core that was made on [`Core::standby`] sends
@@ -342,6 +361,13 @@ pub enum Fact {
     StaleGroup {
         /// The group.
         group: ObjectKey,
+    },
+    /// The cluster does not let us list a kind.
+    Unavailable {
+        /// The kind.
+        kind: ObjectKind,
+        /// What the server says.
+        why: Text,
     },
     /// All lists are in; decisions begin.
     Synced {

@@ -9,6 +9,7 @@
 //! * `confirm`: a last look at a group before its gang starts, and `launch`: at everybody in it;
 //! * `binds`: bindings until everybody knows how they ended;
 //! * `gangs`: what becomes of gangs below their minimum, and `evictions`: members of those that are taken back;
+//! * `kin`: whom pods are like, `priorities`: what classes of groups stand for, `budgets`: who may be disrupted;
 //! * `storage`: what watches tell about storage, and `volumes`: claims that get a volume before their pods are bound;
 //! * `answers`: what requests answer;
 //! * `report`: conditions and events;
@@ -19,17 +20,20 @@
 mod answers;
 mod belief;
 mod binds;
+mod budgets;
 mod confirm;
 pub mod counters;
 pub mod dump;
 mod evictions;
 mod facts;
 pub mod gangs;
+mod kin;
 mod lane;
 mod launch;
 mod leadership;
 mod members;
 pub mod message;
+mod priorities;
 mod pump;
 mod report;
 mod storage;
@@ -42,21 +46,25 @@ mod window;
 use crate::config::Config;
 use belief::{Belief, Wanted};
 use binds::{Binds, Limits};
+use budgets::Budgets;
 use confirm::Confirms;
 use counters::Counters;
 use evictions::Eviction;
 use gangs::{Gangs, Standing};
+use kin::Kin;
 use lane::{Lane, Pace};
 use launch::Launches;
 use leadership::Leadership;
 use members::Members;
 use message::{Effect, EventKey, Fact, Input, Marks, WriteKey};
+use priorities::Priorities;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use storage::{KnownStorage, STORAGE_KINDS};
 use tutti_engine::{Decision, Engine, Event, UnitKey};
 use tutti_k8s::request::EventNote;
 use tutti_k8s::{Capabilities, Condition, ObjectKind};
-use tutti_model::{Group, ObjectKey, Pod, Text, Time};
+use tutti_model::{Group, LabelSelector, ObjectKey, Pod, Text, Time};
 use volumes::VolumeWaits;
 use waits::Waits;
 use window::Window;
@@ -95,6 +103,8 @@ struct KnownPod {
     /// Its group, and what it is to it.
     group: Option<ObjectKey>,
     standing: Standing,
+    /// Whom it is like, or was when it got its place.
+    like: Option<Arc<LabelSelector>>,
     /// When it was first seen waiting.
     waits_since: Option<Time>,
     /// When it may be deleted again, if it was to be.
@@ -109,6 +119,8 @@ struct KnownGroup {
     generation: i64,
     /// What it asks for; `None` if it was not understood. (Not every API server counts generations of groups.)
     asks: Option<Box<Group>>,
+    /// What was not understood of it.
+    trouble: Option<Text>,
     scheduled: Belief,
     complained_at: Option<Time>,
     reported: Option<Text>,
@@ -135,13 +147,22 @@ pub struct Core {
     waiting: BTreeMap<UnitKey, (&'static str, Text)>,
     waits: Waits,
     namespaces: BTreeSet<Text>,
-    /// Kinds whose first list is not in yet.
+    /// Kinds that are listed and watched.
+    kinds: BTreeSet<ObjectKind>,
+    /// Those of them whose first list is not in yet.
     unlisted: BTreeSet<ObjectKind>,
+    /// Those that the cluster does not let us list.
+    unavailable: BTreeSet<ObjectKind>,
+    /// Objects of which nothing is kept because they were not understood, and of which that was said.
+    bad: BTreeSet<(ObjectKind, ObjectKey)>,
     /// Names seen in the list that is under way, by kind.
     listing: BTreeMap<ObjectKind, BTreeSet<ObjectKey>>,
     leadership: Leadership,
     gangs: Gangs,
     members: Members,
+    kin: Kin,
+    priorities: Priorities,
+    budgets: Budgets,
     storage: KnownStorage,
     volume_waits: VolumeWaits,
     confirms: Confirms,
@@ -190,11 +211,17 @@ impl Core {
             namespaces: BTreeSet::new(),
             waiting: BTreeMap::new(),
             waits: Waits::new(),
+            kinds: kinds(&capabilities),
             unlisted: kinds(&capabilities),
+            unavailable: BTreeSet::new(),
+            bad: BTreeSet::new(),
             listing: BTreeMap::new(),
             leadership,
             gangs: Gangs::default(),
             members: Members::default(),
+            kin: Kin::default(),
+            priorities: Priorities::default(),
+            budgets: Budgets::default(),
             storage: KnownStorage::default(),
             volume_waits: VolumeWaits::default(),
             confirms: Confirms::default(),
@@ -269,6 +296,7 @@ impl Core {
         match input {
             Input::ListStarted(kind) => self.list_started(kind),
             Input::ListDone(kind) => self.list_done(kind, now),
+            Input::ListRefused { kind, why } => self.list_refused(kind, why, now),
             Input::PodSet(reading) => self.pod_set(*reading, now),
             Input::PodGone(key) => self.pod_gone(&key, now),
             Input::NodeSet(reading) => self.node_set(*reading, now),
@@ -293,6 +321,12 @@ impl Core {
             Input::ClassGone(name) => self.class_gone(&name, now),
             Input::LimitsSet(reading) => self.limits_set(*reading, now),
             Input::LimitsGone(node) => self.limits_gone(&node, now),
+            Input::KinSet(reading) => self.kin_set(*reading, now),
+            Input::KinGone(kind, key) => self.kin_gone(kind, &key),
+            Input::PriorityClassSet(reading) => self.priority_class_set(*reading, now),
+            Input::PriorityClassGone(name) => self.priority_class_gone(&name),
+            Input::BudgetSet(reading) => self.budget_set(*reading, now),
+            Input::BudgetGone(key) => self.budget_gone(&key),
             Input::Answer(answer) => self.answered(answer, now),
             Input::Elected { gap, until } => self.elected(gap, until, now),
             Input::Renewed { until } => self.renewed(until),
@@ -307,6 +341,7 @@ impl Core {
         if !self.synced || self.stopping {
             return None;
         }
+        self.review_kin(now);
         for _ in 0..DECISIONS_PER_STEP_MAX {
             match self.engine.decide(now) {
                 Decision::Place(placement) => self.placed(placement, now),
@@ -328,10 +363,15 @@ impl Core {
         self.waiting.clear();
         self.waits.clear();
         self.listing.clear();
-        self.unlisted = kinds(&self.capabilities);
+        self.unlisted.clone_from(&self.kinds);
+        self.unavailable.clear();
+        self.bad.clear();
         self.synced = false;
         self.gangs = Gangs::default();
         self.members = Members::default();
+        self.kin = Kin::default();
+        self.priorities = Priorities::default();
+        self.budgets = Budgets::default();
         self.storage = KnownStorage::default();
         self.volume_waits.clear();
         self.confirms.clear();
@@ -374,7 +414,7 @@ impl Core {
     }
 }
 
-/// The kinds that must be listed before anything is decided.
+/// The kinds that are listed before anything is decided.
 fn kinds(capabilities: &Capabilities) -> BTreeSet<ObjectKind> {
     let mut kinds = BTreeSet::from([ObjectKind::Pod, ObjectKind::Node, ObjectKind::Namespace]);
     if capabilities.pod_group.is_some() {
@@ -385,6 +425,9 @@ fn kinds(capabilities: &Capabilities) -> BTreeSet<ObjectKind> {
     }
     if capabilities.storage {
         kinds.extend(STORAGE_KINDS);
+    }
+    if capabilities.optional {
+        kinds.extend(ObjectKind::OPTIONAL);
     }
     kinds
 }

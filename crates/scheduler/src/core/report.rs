@@ -104,7 +104,9 @@ impl Core {
     /// A unit cannot start: the group and its members are told why.
     pub(super) fn refused(&mut self, waiting: &Waiting, now: Time) {
         let kept = if waiting.is_planned { ROOM_IS_KEPT } else { "" };
-        let sentence = Text::from(format!("{}{kept}", waiting.refusal));
+        let sentence = self
+            .trouble_of(&waiting.refusal)
+            .unwrap_or_else(|| Text::from(format!("{}{kept}", waiting.refusal)));
         self.waits(&waiting.unit, &waiting.refusal, now);
         let gathering = is_gathering(&waiting.refusal);
         let reason = reason_of(&waiting.refusal);
@@ -144,6 +146,19 @@ impl Core {
         for pod in &waiting.members {
             self.set_pod_condition(pod, reason, &message, due, now);
         }
+    }
+
+    /// What is wrong with a group that counts as not being there because it was not understood.
+    fn trouble_of(&self, refusal: &Refusal) -> Option<Text> {
+        let (kind, key, known) = match refusal {
+            Refusal::GroupMissing { group } => ("pod group", group, self.groups.get(group)),
+            Refusal::CompositeMissing { composite } => {
+                ("composite pod group", composite, self.composites.get(composite))
+            }
+            _ => return None,
+        };
+        let trouble = known?.trouble.as_ref()?;
+        Some(Text::from(format!("{kind} {key} is not understood: {trouble}")))
     }
 
     fn group_refused(&mut self, key: &UnitKey, refusal: &Refusal, sentence: &Text, now: Time) {

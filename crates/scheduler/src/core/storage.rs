@@ -5,8 +5,7 @@ use super::Core;
 use super::facts::cluster_key;
 use std::collections::{BTreeMap, BTreeSet};
 use tutti_engine::Event;
-use tutti_k8s::request::Regarding;
-use tutti_k8s::{ClaimReading, ClassReading, LimitsReading, ObjectError, ObjectKind, VolumeReading};
+use tutti_k8s::{ClaimReading, ClassReading, LimitsReading, ObjectKind, VolumeReading};
 use tutti_model::{AttachLimits, ObjectKey, Text, Time, Volume, VolumeClaim};
 
 /// Storage as far as the core itself looks at it.
@@ -17,8 +16,6 @@ pub(crate) struct KnownStorage {
     pub(super) volumes: BTreeMap<Text, (Volume, Text)>,
     classes: BTreeSet<Text>,
     csi_nodes: BTreeSet<Text>,
-    /// Objects that were not understood, and of which that was said.
-    bad: BTreeSet<(ObjectKind, ObjectKey)>,
 }
 
 /// Kinds that are about storage.
@@ -42,7 +39,7 @@ impl Core {
     pub(super) fn claim_set(&mut self, reading: ClaimReading, now: Time) {
         let ClaimReading { claim, errors, .. } = reading;
         let key = claim.key.clone();
-        if !self.storage_seen(ObjectKind::Claim, &key, &claim.uid, errors, now) {
+        if !self.understood(ObjectKind::Claim, &key, &claim.uid, errors, now) {
             self.claim_gone(&key, now);
             return;
         }
@@ -61,7 +58,7 @@ impl Core {
     pub(super) fn volume_set(&mut self, reading: VolumeReading, now: Time) {
         let VolumeReading { volume, uid, version, errors } = reading;
         let name = volume.name.clone();
-        if !self.storage_seen(ObjectKind::Volume, &cluster_key(&name), &uid, errors, now) {
+        if !self.understood(ObjectKind::Volume, &cluster_key(&name), &uid, errors, now) {
             self.volume_gone(&name, now);
             return;
         }
@@ -90,7 +87,7 @@ impl Core {
     pub(super) fn class_set(&mut self, reading: ClassReading, now: Time) {
         let ClassReading { class, uid, errors } = reading;
         let name = class.name.clone();
-        if !self.storage_seen(ObjectKind::StorageClass, &cluster_key(&name), &uid, errors, now) {
+        if !self.understood(ObjectKind::StorageClass, &cluster_key(&name), &uid, errors, now) {
             self.class_gone(&name, now);
             return;
         }
@@ -109,7 +106,7 @@ impl Core {
         let LimitsReading { limits, uid, errors } = reading;
         let key = cluster_key(&limits.node);
         let named = !key.name.is_empty();
-        self.storage_seen(ObjectKind::CsiNode, &key, &uid, errors, now);
+        self.understood(ObjectKind::CsiNode, &key, &uid, errors, now);
         if named {
             self.storage.csi_nodes.insert(limits.node.clone());
             self.tell(Event::AttachLimitsSet(Box::new(limits)), now);
@@ -132,36 +129,5 @@ impl Core {
             ObjectKind::CsiNode => self.limits_gone(&key.name, now),
             _ => {}
         }
-    }
-
-    /// Notes that an object was seen. False if it was not understood.
-    fn storage_seen(
-        &mut self,
-        kind: ObjectKind,
-        key: &ObjectKey,
-        uid: &Text,
-        errors: Vec<ObjectError>,
-        now: Time,
-    ) -> bool {
-        if !self.can_be_named(key, &errors) {
-            return false;
-        }
-        self.listed(kind, key);
-        if errors.is_empty() {
-            self.storage.bad.remove(&(kind, key.clone()));
-            return true;
-        }
-        if self.storage.bad.insert((kind, key.clone())) {
-            let (api_version, kind) = match kind {
-                ObjectKind::Claim => ("v1", "PersistentVolumeClaim"),
-                ObjectKind::Volume => ("v1", "PersistentVolume"),
-                ObjectKind::CsiNode => ("storage.k8s.io/v1", "CSINode"),
-                _ => ("storage.k8s.io/v1", "StorageClass"),
-            };
-            let (key, uid) = (key.clone(), uid.clone());
-            let regarding = Regarding { api_version: api_version.into(), kind: kind.into(), key, uid };
-            self.bad_object(regarding, errors, now);
-        }
-        false
     }
 }

@@ -3,10 +3,10 @@
 use crate::config::Config;
 use crate::core::gangs::GangState;
 use crate::core::message::Fact;
-use tutti_k8s::{Capabilities, GroupLink};
+use tutti_k8s::{Capabilities, GroupLink, ObjectKind};
 
 pub(super) fn started(config: &Config, capabilities: &Capabilities) {
-    let names = config.scheduler_names.join(", ");
+    let names = config.names_in_words();
     let Some(resource) = &capabilities.pod_group else {
         tracing::warn!(names, "the cluster serves no pod groups: scheduling single pods only");
         return;
@@ -37,6 +37,7 @@ pub(super) fn fact(fact: &Fact) {
         Fact::StaleGroup { group } => {
             tracing::warn!(%group, "the group has changed; what was decided about it is taken back");
         }
+        Fact::Unavailable { kind, why } => unavailable(*kind, why),
         Fact::Synced { pods, nodes, groups } => {
             tracing::info!(pods, nodes, groups, "the cluster is known; decisions begin");
         }
@@ -65,4 +66,23 @@ pub(super) fn fact(fact: &Fact) {
             tracing::warn!(total, "too many {what} wait to be written; dropping");
         }
     }
+}
+
+/// What it means that a kind cannot be listed.
+fn unavailable(kind: ObjectKind, why: &str) {
+    let without = match kind {
+        ObjectKind::Service
+        | ObjectKind::ReplicationController
+        | ObjectKind::ReplicaSet
+        | ObjectKind::StatefulSet => "pods are spread by default without looking at these",
+        ObjectKind::PriorityClass => {
+            "a pod group that names only a priority class has the priority of its members"
+        }
+        ObjectKind::Budget => "disruption budgets are not known",
+        _ => {
+            tracing::error!(%kind, error = why, "cannot be listed; nothing is decided until it can be");
+            return;
+        }
+    };
+    tracing::warn!(%kind, error = why, without, "cannot be listed; scheduling goes on without");
 }

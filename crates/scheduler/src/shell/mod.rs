@@ -1,5 +1,6 @@
 //! The thin shell around the core: watches in, requests out, one owner of the state between them.
 
+mod dumper;
 mod groups;
 mod http;
 mod log;
@@ -12,6 +13,7 @@ mod serve;
 mod state;
 mod status;
 mod watch;
+mod watches;
 mod workloads;
 
 pub use reload::{Adjust, follow};

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tutti_engine::Seat;
 use tutti_k8s::request::{self, EventNote};
-use tutti_k8s::{Capabilities, ClaimView, PodView, VolumeView};
+use tutti_k8s::{Capabilities, ClaimView, PodView, VolumeView, throttle};
 use tutti_lease::Standing;
 use tutti_model::{ObjectKey, Text};
 
@@ -47,7 +47,7 @@ impl Sender {
             client,
             timeout: config.request_timeout,
             standing,
-            reporter: config.scheduler_names.first().cloned().unwrap_or_default(),
+            reporter: config.scheduler_names().next().map(ToString::to_string).unwrap_or_default(),
         }
     }
 
@@ -167,8 +167,7 @@ impl Failure {
         let Self::Kube(kube::Error::Api(status)) = self else {
             return None;
         };
-        let seconds = status.details.as_ref()?.retry_after_seconds;
-        (seconds > 0).then(|| Duration::from_secs(u64::from(seconds)))
+        throttle::retry_after(status)
     }
 
     fn text(&self) -> Text {

@@ -1,11 +1,11 @@
 //! The whole process around the core: settings that change, APIs that come and go, health and metrics.
 
+use super::dumper::Dumper;
 use super::owner::{Clock, Interrupt, Owner};
 use super::send::Sender;
-use super::state::Dumper;
 use super::status::{Phase, Status};
 use super::workloads::Workloads;
-use super::{http, log, watch as watches};
+use super::{http, log, watches};
 use crate::config::{Config, Settings};
 use crate::core::Core;
 use crate::error::Error;

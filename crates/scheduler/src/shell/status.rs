@@ -1,8 +1,9 @@
 //! What the process says of itself: whether it lives, whether it is ready, and its metrics.
 
+use super::dumper::Dumper;
 use super::metrics::Metrics;
 use super::numbers::Snapshot;
-use super::state::{Dump, Dumper};
+use super::state::Dump;
 use crate::core::dump::Extras;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -1,149 +1,42 @@
-//! Watches: lists and changes of every kind, as inputs of the core.
+//! One watch: a list and changes of a kind, as inputs of the core, for as long as somebody listens.
 
 use super::workloads::Seen;
 use crate::core::message::Input;
 use futures::TryStreamExt;
-use kube::runtime::watcher::{self, Event};
-use kube::runtime::{WatchStreamExt, watcher::watcher};
-use kube::{Api, Client, Resource};
+use kube::runtime::utils::Backoff as _;
+use kube::runtime::watcher::{self, DefaultBackoff, Event, watcher};
+use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use std::fmt;
 use std::pin::pin;
+use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
-use tutti_k8s::{
-    Capabilities, ClaimView, ClassView, CompositeView, CsiNodeView, NamespaceView, NodeView, ObjectKind,
-    PodGroupView, PodView, VolumeView, WorkloadView,
-};
+use tutti_k8s::{ObjectKind, throttle};
+use tutti_model::Text;
 
 /// Objects in one page of a list: few enough for little memory, enough for few round trips.
 pub(super) const PAGE_SIZE: u32 = 2000;
-
-/// Starts a watch of every kind that the cluster serves.
-pub(super) fn start(
-    client: &Client,
-    capabilities: &Capabilities,
-    input: &mpsc::Sender<Seen>,
-    tasks: &mut JoinSet<()>,
-) {
-    let link = capabilities.link;
-    let pods = Watch::of(
-        ObjectKind::Pod,
-        move |pod: PodView| Input::PodSet(Box::new(pod.read_linked(link))),
-        |pod: PodView| Input::PodGone(pod.key()),
-    );
-    tasks.spawn(pods.run(Api::<PodView>::all(client.clone()), input.clone()));
-    let nodes = Watch::of(
-        ObjectKind::Node,
-        |node: NodeView| Input::NodeSet(Box::new(node.read())),
-        |node: NodeView| Input::NodeGone(node.key().name),
-    );
-    tasks.spawn(nodes.run(Api::<NodeView>::all(client.clone()), input.clone()));
-    let namespaces = Watch::of(
-        ObjectKind::Namespace,
-        |namespace: NamespaceView| Input::NamespaceSet {
-            name: namespace.key().name,
-            labels: namespace.read_labels(),
-        },
-        |namespace: NamespaceView| Input::NamespaceGone(namespace.key().name),
-    );
-    tasks.spawn(namespaces.run(Api::<NamespaceView>::all(client.clone()), input.clone()));
-    if capabilities.storage {
-        start_storage(client, input, tasks);
-    }
-    if let Some(resource) = &capabilities.composite {
-        let composites = Watch::of(
-            ObjectKind::Composite,
-            |composite: CompositeView| Input::CompositeSet(Box::new(composite.read())),
-            |composite: CompositeView| Input::CompositeGone(composite.key()),
-        );
-        let api = Api::<CompositeView>::all_with(client.clone(), resource);
-        tasks.spawn(composites.run(api, input.clone()));
-    }
-    let Some(resource) = &capabilities.pod_group else {
-        return;
-    };
-    if link.has_group_objects() {
-        let condition = capabilities.group_condition;
-        let groups = Watch::of(
-            ObjectKind::PodGroup,
-            move |group: PodGroupView| Input::GroupSet(Box::new(group.read(condition))),
-            |group: PodGroupView| Input::GroupGone(group.key()),
-        );
-        let api = Api::<PodGroupView>::all_with(client.clone(), resource);
-        tasks.spawn(groups.run(api, input.clone()));
-    } else {
-        let workloads = Watch {
-            what: "workload",
-            started: || Seen::WorkloadsStarted,
-            done: || Seen::WorkloadsDone,
-            set: |workload: WorkloadView| Seen::WorkloadSet(Box::new(workload.read())),
-            gone: |workload: WorkloadView| Seen::WorkloadGone(workload.key()),
-        };
-        let api = Api::<WorkloadView>::all_with(client.clone(), resource);
-        tasks.spawn(workloads.run(api, input.clone()));
-    }
-}
-
-/// The same for the kinds that are about storage.
-fn start_storage(client: &Client, input: &mpsc::Sender<Seen>, tasks: &mut JoinSet<()>) {
-    let claims = Watch::of(
-        ObjectKind::Claim,
-        |claim: ClaimView| Input::ClaimSet(Box::new(claim.read())),
-        |claim: ClaimView| Input::ClaimGone(claim.key()),
-    );
-    tasks.spawn(claims.run(Api::<ClaimView>::all(client.clone()), input.clone()));
-    let volumes = Watch::of(
-        ObjectKind::Volume,
-        |volume: VolumeView| Input::VolumeSet(Box::new(volume.read())),
-        |volume: VolumeView| Input::VolumeGone(volume.key().name),
-    );
-    tasks.spawn(volumes.run(Api::<VolumeView>::all(client.clone()), input.clone()));
-    let classes = Watch::of(
-        ObjectKind::StorageClass,
-        |class: ClassView| Input::ClassSet(Box::new(class.read())),
-        |class: ClassView| Input::ClassGone(class.name()),
-    );
-    tasks.spawn(classes.run(Api::<ClassView>::all(client.clone()), input.clone()));
-    let limits = Watch::of(
-        ObjectKind::CsiNode,
-        |node: CsiNodeView| Input::LimitsSet(Box::new(node.read())),
-        |node: CsiNodeView| Input::LimitsGone(node.key().name),
-    );
-    tasks.spawn(limits.run(Api::<CsiNodeView>::all(client.clone()), input.clone()));
-}
+/// Longest pause that a server is granted that asks to be left alone.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+/// Answers by which a server says that it does not serve a kind, or not to us.
+pub(super) const REFUSALS: [u16; 3] = [403, 404, 405];
 
 /// How objects of one kind are told of.
-struct Watch<S, G, L, D> {
+pub(super) struct Watch<S, G, L, D> {
+    /// What they become in the core.
+    pub(super) kind: ObjectKind,
     /// What they are called in logs.
-    what: &'static str,
-    started: L,
-    done: D,
-    set: S,
-    gone: G,
-}
-
-impl Watch<(), (), (), ()> {
-    /// A watch whose objects the core understands.
-    fn of<V>(
-        kind: ObjectKind,
-        set: impl Fn(V) -> Input,
-        gone: impl Fn(V) -> Input,
-    ) -> Watch<impl Fn(V) -> Seen, impl Fn(V) -> Seen, impl Fn() -> Seen, impl Fn() -> Seen> {
-        Watch {
-            what: kind.as_str(),
-            started: move || Seen::Input(Input::ListStarted(kind)),
-            done: move || Seen::Input(Input::ListDone(kind)),
-            set: move |object| Seen::Input(set(object)),
-            gone: move |object| Seen::Input(gone(object)),
-        }
-    }
+    pub(super) what: &'static str,
+    pub(super) started: L,
+    pub(super) done: D,
+    pub(super) set: S,
+    pub(super) gone: G,
 }
 
 impl<S, G, L, D> Watch<S, G, L, D> {
     /// Watches until nobody listens any more. A watch that breaks is started again, at first soon and then more
-    /// and more slowly; what was missed is found by the list that follows.
-    async fn run<V>(self, api: Api<V>, input: mpsc::Sender<Seen>)
+    /// and more slowly, but never sooner than the server asks for; what was missed is found by the list that follows.
+    pub(super) async fn run<V>(self, api: Api<V>, input: mpsc::Sender<Seen>)
     where
         V: Resource + Clone + DeserializeOwned + fmt::Debug + Send + 'static,
         S: Fn(V) -> Seen,
@@ -154,8 +47,8 @@ impl<S, G, L, D> Watch<S, G, L, D> {
         // Lists are read at the newest version, never from a cache that may be behind. (Streamed lists would be: the
         // watcher asks for them at version 0.)
         let config = watcher::Config::default().page_size(PAGE_SIZE);
-        let stream = watcher(api, config).default_backoff();
-        let mut stream = pin!(stream);
+        let mut stream = pin!(watcher(api, config));
+        let mut backoff = DefaultBackoff::default();
         let mut failing = false;
         loop {
             let event = match stream.try_next().await {
@@ -163,16 +56,24 @@ impl<S, G, L, D> Watch<S, G, L, D> {
                 Ok(None) => return,
                 Err(error) => {
                     // Told once until it works again: a server that is away for an hour is one piece of news.
-                    if !failing {
-                        tracing::warn!(kind = self.what, %error, "watch broke; trying again");
-                    }
+                    let next = if failing { None } else { self.broken(&error) };
                     failing = true;
+                    if let Some(next) = next
+                        && input.send(next).await.is_err()
+                    {
+                        return;
+                    }
+                    tokio::time::sleep(pause(&error, backoff.next())).await;
                     continue;
                 }
             };
-            if failing {
-                tracing::info!(kind = self.what, "watch works again");
-                failing = false;
+            // That a list begins says nothing yet: it may be refused.
+            if !matches!(event, Event::Init) {
+                backoff.reset();
+                if failing {
+                    tracing::info!(kind = self.what, "watch works again");
+                    failing = false;
+                }
             }
             let next = match event {
                 Event::Init => (self.started)(),
@@ -184,5 +85,58 @@ impl<S, G, L, D> Watch<S, G, L, D> {
                 return;
             }
         }
+    }
+
+    /// A kind that is refused is the core's affair; everything else passes.
+    fn broken(&self, error: &watcher::Error) -> Option<Seen> {
+        match answer_of(error) {
+            Some(status) if REFUSALS.contains(&status.code) => {
+                let why = Text::from(status.message.as_str());
+                Some(Seen::Input(Input::ListRefused { kind: self.kind, why }))
+            }
+            _ => {
+                tracing::warn!(kind = self.what, %error, "watch broke; trying again");
+                None
+            }
+        }
+    }
+}
+
+/// What the server has answered, if it was the server that refused.
+fn answer_of(error: &watcher::Error) -> Option<&kube::core::Status> {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status) => Some(status),
+        _ => None,
+    }
+}
+
+/// How long to wait before the next try.
+fn pause(error: &watcher::Error, planned: Option<Duration>) -> Duration {
+    let asked = answer_of(error).and_then(throttle::retry_after).unwrap_or_default();
+    planned.unwrap_or(PAUSE_MAX).max(asked).min(PAUSE_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kube::core::Status;
+    use serde_json::json;
+
+    #[test]
+    fn a_server_that_asks_to_be_left_alone_is_left_alone() {
+        let throttled = |seconds: u32| {
+            let status = json!({"code": 429, "details": {"retryAfterSeconds": seconds}});
+            let status: Status = serde_json::from_value(status).expect("it is a status");
+            watcher::Error::InitialListFailed(kube::Error::Api(status.boxed()))
+        };
+        let planned = Some(Duration::from_secs(2));
+        assert_eq!(pause(&throttled(7), planned), Duration::from_secs(7));
+        assert_eq!(pause(&throttled(1), planned), Duration::from_secs(2));
+        assert_eq!(pause(&throttled(0), planned), Duration::from_secs(2));
+        assert_eq!(pause(&throttled(100_000), planned), PAUSE_MAX);
+        assert_eq!(pause(&watcher::Error::NoResourceVersion, planned), Duration::from_secs(2));
     }
 }

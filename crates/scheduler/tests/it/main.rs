@@ -3,6 +3,7 @@
 mod composites;
 mod harness;
 mod malformed;
+mod optional;
 mod own_groups;
 mod sim;
 mod soak;

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use std::path::Path;
 use tutti_k8s::Capabilities;
 
-fn api(world: &World, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
+pub(crate) fn api(world: &World, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
     Api::default_namespaced_with(world.client.clone(), &resource)
 }
 
-async fn define(world: &World) {
+pub(crate) async fn define(world: &World) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds/podgroups.tutti.dev.yaml");
     let text = std::fs::read_to_string(path).expect("the definition is there");
     let definition = serde_saphyr::from_str(&text).expect("it is YAML");

@@ -2,6 +2,7 @@
 
 mod gangs;
 mod leading;
+mod optional;
 mod replay;
 mod reporting;
 mod sim;

@@ -84,6 +84,9 @@ pub(super) struct Sim {
     pub(super) events: Vec<EventNote>,
     pub(super) facts: Vec<Fact>,
     pub(super) storage: super::volumes::SimStorage,
+    /// Controllers of pods, and priority classes of groups.
+    pub(super) replicators: BTreeMap<ObjectKey, (ObjectKind, ObjectKey)>,
+    pub(super) priority_classes: BTreeMap<ObjectKey, Text>,
 }
 
 pub(super) fn key(name: &str) -> ObjectKey {
@@ -163,6 +166,8 @@ impl Sim {
             events: Vec::new(),
             facts: Vec::new(),
             storage: super::volumes::SimStorage::default(),
+            replicators: BTreeMap::new(),
+            priority_classes: BTreeMap::new(),
         }
     }
 
@@ -275,6 +280,7 @@ impl Sim {
             scheduled: self.pod_conditions.get(&pod.key).cloned(),
             controlled: !self.uncontrolled.contains(&pod.key),
             job: None,
+            replicator: self.replicators.get(&pod.key).cloned(),
             errors: errors.collect(),
             pod,
         }
@@ -288,6 +294,7 @@ impl Sim {
             generation: group.generation,
             version: self.group_version(key),
             scheduled: self.group_conditions.get(key).cloned(),
+            priority_class: self.priority_classes.get(key).cloned(),
             marks: self.marks.get(key).cloned().unwrap_or_default(),
             job: None,
             group: Some(group),
@@ -329,8 +336,6 @@ impl Sim {
                     self.notify(kind, input);
                 }
             }
-            // No namespace of the simulated cluster has labels, so none needs to be told; composites it has none.
-            ObjectKind::Namespace | ObjectKind::Composite => {}
             ObjectKind::Claim | ObjectKind::Volume | ObjectKind::StorageClass | ObjectKind::CsiNode => {
                 for input in self.storage.inputs(kind) {
                     self.notify(kind, input);
@@ -341,6 +346,8 @@ impl Sim {
                     self.tell_group(&name);
                 }
             }
+            // No namespace of the simulated cluster has labels, so none needs to be told. Of other kinds it has nothing.
+            _ => {}
         }
         self.notify(kind, Input::ListDone(kind));
     }

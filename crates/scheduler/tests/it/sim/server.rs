@@ -289,6 +289,7 @@ fn reading_of_pod(pod: &SimPod) -> PodReading {
         scheduled: pod.condition.clone(),
         controlled: pod.controlled,
         job: None,
+        replicator: None,
         errors: vec![],
         pod: pod.pod.clone(),
     }
@@ -301,6 +302,7 @@ fn reading_of_group(group: &SimGroup) -> GroupReading {
         generation: group.group.generation,
         version: group.version.to_string().into(),
         scheduled: group.condition.clone(),
+        priority_class: None,
         marks: group.marks.clone(),
         job: None,
         group: Some(group.group.clone()),

@@ -1,0 +1,183 @@
+//! Which kinds are watched, and what their objects become.
+
+use super::watch::Watch;
+use super::workloads::Seen;
+use crate::core::message::Input;
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+use std::fmt;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tutti_k8s::kin::SelectingKind;
+use tutti_k8s::view::View;
+use tutti_k8s::{
+    BudgetView, Capabilities, ClaimView, ClassView, CompositeView, CsiNodeView, NamespaceView, NodeView,
+    ObjectKind, PodGroupView, PodView, PriorityClassView, VolumeView, WorkloadView, kin,
+};
+
+/// Starts a watch of every kind that the cluster serves.
+pub(super) fn start(
+    client: &Client,
+    capabilities: &Capabilities,
+    input: &mpsc::Sender<Seen>,
+    tasks: &mut JoinSet<()>,
+) {
+    let mut watches = Watches { client, input, tasks };
+    watches.start_cluster(capabilities);
+    watches.start_groups(capabilities);
+    if capabilities.storage {
+        watches.start_storage();
+    }
+    if capabilities.optional {
+        watches.start_optional();
+    }
+}
+
+struct Watches<'a> {
+    client: &'a Client,
+    input: &'a mpsc::Sender<Seen>,
+    tasks: &'a mut JoinSet<()>,
+}
+
+impl Watches<'_> {
+    fn start_cluster(&mut self, capabilities: &Capabilities) {
+        let link = capabilities.link;
+        self.start(
+            ObjectKind::Pod,
+            self.all(),
+            move |pod: PodView| Input::PodSet(Box::new(pod.read_linked(link))),
+            |pod: PodView| Input::PodGone(pod.key()),
+        );
+        self.start(
+            ObjectKind::Node,
+            self.all(),
+            |node: NodeView| Input::NodeSet(Box::new(node.read())),
+            |node: NodeView| Input::NodeGone(node.key().name),
+        );
+        self.start(
+            ObjectKind::Namespace,
+            self.all(),
+            |namespace: NamespaceView| Input::NamespaceSet {
+                name: namespace.key().name,
+                labels: namespace.read_labels(),
+            },
+            |namespace: NamespaceView| Input::NamespaceGone(namespace.key().name),
+        );
+    }
+
+    fn start_groups(&mut self, capabilities: &Capabilities) {
+        if let Some(resource) = &capabilities.composite {
+            self.start(
+                ObjectKind::Composite,
+                Api::all_with(self.client.clone(), resource),
+                |composite: CompositeView| Input::CompositeSet(Box::new(composite.read())),
+                |composite: CompositeView| Input::CompositeGone(composite.key()),
+            );
+        }
+        let Some(resource) = &capabilities.pod_group else {
+            return;
+        };
+        if capabilities.link.has_group_objects() {
+            let condition = capabilities.group_condition;
+            self.start(
+                ObjectKind::PodGroup,
+                Api::all_with(self.client.clone(), resource),
+                move |group: PodGroupView| Input::GroupSet(Box::new(group.read(condition))),
+                |group: PodGroupView| Input::GroupGone(group.key()),
+            );
+        } else {
+            let workloads = Watch {
+                kind: ObjectKind::PodGroup,
+                what: "workload",
+                started: || Seen::WorkloadsStarted,
+                done: || Seen::WorkloadsDone,
+                set: |workload: WorkloadView| Seen::WorkloadSet(Box::new(workload.read())),
+                gone: |workload: WorkloadView| Seen::WorkloadGone(workload.key()),
+            };
+            let api = Api::<WorkloadView>::all_with(self.client.clone(), resource);
+            self.tasks.spawn(workloads.run(api, self.input.clone()));
+        }
+    }
+
+    fn start_storage(&mut self) {
+        self.start(
+            ObjectKind::Claim,
+            self.all(),
+            |claim: ClaimView| Input::ClaimSet(Box::new(claim.read())),
+            |claim: ClaimView| Input::ClaimGone(claim.key()),
+        );
+        self.start(
+            ObjectKind::Volume,
+            self.all(),
+            |volume: VolumeView| Input::VolumeSet(Box::new(volume.read())),
+            |volume: VolumeView| Input::VolumeGone(volume.key().name),
+        );
+        self.start(
+            ObjectKind::StorageClass,
+            self.all(),
+            |class: ClassView| Input::ClassSet(Box::new(class.read())),
+            |class: ClassView| Input::ClassGone(class.name()),
+        );
+        self.start(
+            ObjectKind::CsiNode,
+            self.all(),
+            |node: CsiNodeView| Input::LimitsSet(Box::new(node.read())),
+            |node: CsiNodeView| Input::LimitsGone(node.key().name),
+        );
+    }
+
+    fn start_optional(&mut self) {
+        self.start_kin::<kin::ServiceKind>();
+        self.start_kin::<kin::ReplicationControllerKind>();
+        self.start_kin::<kin::ReplicaSetKind>();
+        self.start_kin::<kin::StatefulSetKind>();
+        self.start(
+            ObjectKind::PriorityClass,
+            self.all(),
+            |class: PriorityClassView| Input::PriorityClassSet(Box::new(class.read())),
+            |class: PriorityClassView| Input::PriorityClassGone(class.name()),
+        );
+        self.start(
+            ObjectKind::Budget,
+            self.all(),
+            |budget: BudgetView| Input::BudgetSet(Box::new(budget.read())),
+            |budget: BudgetView| Input::BudgetGone(budget.key()),
+        );
+    }
+
+    /// Objects that say which pods do the same.
+    fn start_kin<K: SelectingKind<Dynamic = ()>>(&mut self) {
+        self.start(
+            K::KIND,
+            self.all(),
+            |object: View<K>| Input::KinSet(Box::new(object.read_selected())),
+            |object: View<K>| Input::KinGone(K::KIND, object.key()),
+        );
+    }
+
+    /// All objects of a kind that every cluster addresses alike.
+    fn all<V: Resource<DynamicType = ()>>(&self) -> Api<V> {
+        Api::all(self.client.clone())
+    }
+
+    /// A watch whose objects the core understands.
+    fn start<V>(
+        &mut self,
+        kind: ObjectKind,
+        api: Api<V>,
+        set: impl Fn(V) -> Input + Send + 'static,
+        gone: impl Fn(V) -> Input + Send + 'static,
+    ) where
+        V: Resource + Clone + DeserializeOwned + fmt::Debug + Send + Sync + 'static,
+    {
+        let watch = Watch {
+            kind,
+            what: kind.as_str(),
+            started: move || Seen::Input(Input::ListStarted(kind)),
+            done: move || Seen::Input(Input::ListDone(kind)),
+            set: move |object| Seen::Input(set(object)),
+            gone: move |object| Seen::Input(gone(object)),
+        };
+        self.tasks.spawn(watch.run(api, self.input.clone()));
+    }
+}
