@@ -93,7 +93,8 @@ async fn a_scheduler_of_its_own_places_pods_and_says_how_it_is() {
     assert_eq!(get(&address, "/nothing").unwrap().0, 404);
     let (code, metrics) = get(&address, "/metrics").unwrap();
     assert_eq!(code, 200);
-    assert!(metrics.contains("scheduler_schedule_attempts_total{result=\"scheduled\"} 1"), "{metrics}");
+    let attempts = "scheduler_schedule_attempts_total{profile=\"tutti\",result=\"scheduled\"} 1";
+    assert!(metrics.contains(attempts), "{metrics}");
     assert!(!world.is_bound("default").await, "pods of others are left alone");
     scheduler.signal("TERM");
     let ended = scheduler.wait();

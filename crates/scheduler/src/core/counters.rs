@@ -10,7 +10,7 @@ use super::gangs::GangState;
 use super::waits::Constraint;
 use std::collections::BTreeMap;
 use tutti_engine::{Census, UnitKey};
-use tutti_model::{Text, Time};
+use tutti_model::{ObjectKey, Text, Time};
 
 /// Attempts by how they ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -66,10 +66,10 @@ impl Histogram {
 /// Everything that is counted, since the start.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// Attempts at single pods.
-    pub pod_attempts: Attempts,
-    /// Attempts at groups.
-    pub group_attempts: Attempts,
+    /// Attempts at single pods, by the scheduler name that they ask for.
+    pub pod_attempts: BTreeMap<Text, Attempts>,
+    /// Attempts at groups, by the scheduler name that their members ask for.
+    pub group_attempts: BTreeMap<Text, Attempts>,
     /// Bindings that were written.
     pub bindings: u64,
     /// Bindings that were certainly not written.
@@ -161,12 +161,20 @@ impl Core {
         gauges
     }
 
-    pub(super) fn count_attempt(&mut self, unit: &UnitKey, result: impl FnOnce(&mut Attempts) -> &mut u64) {
+    /// Counts an attempt at a unit with this member, or another one: members are all for the same scheduler.
+    pub(super) fn count_attempt(
+        &mut self,
+        unit: &UnitKey,
+        member: Option<&ObjectKey>,
+        result: impl FnOnce(&mut Attempts) -> &mut u64,
+    ) {
+        let pod = member.and_then(|member| self.pods.get(member)?.unbound.as_deref());
+        let name = pod.map(|pod| pod.scheduler_name.clone()).unwrap_or_default();
         let attempts = match unit {
             UnitKey::Group(_) | UnitKey::Composite(_) => &mut self.counters.group_attempts,
             UnitKey::Pod(_) => &mut self.counters.pod_attempts,
         };
-        *result(attempts) += 1;
+        *result(attempts.entry(name).or_default()) += 1;
     }
 
     pub(super) fn count_bound(&mut self, seen: Option<Time>, now: Time) {

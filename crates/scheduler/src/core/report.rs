@@ -31,7 +31,8 @@ const COMPLAINT_INTERVAL_SECONDS: i64 = 10;
 impl Core {
     /// A unit has a place.
     pub(super) fn placed(&mut self, placement: Placement, now: Time) {
-        self.count_attempt(&placement.unit, |attempts| &mut attempts.scheduled);
+        let member = placement.seats.first().map(|seat| &seat.pod);
+        self.count_attempt(&placement.unit, member, |attempts| &mut attempts.scheduled);
         self.waits_no_longer(&placement.unit, now);
         self.prepare_volumes(placement, now);
     }
@@ -108,13 +109,16 @@ impl Core {
             .trouble_of(&waiting.refusal)
             .unwrap_or_else(|| Text::from(format!("{}{kept}", waiting.refusal)));
         self.waits(&waiting.unit, &waiting.refusal, now);
+        let member = waiting.members.first();
         let gathering = is_gathering(&waiting.refusal);
         let reason = reason_of(&waiting.refusal);
         match &waiting.refusal {
             // Not complete is not tried.
             _ if gathering => {}
-            Refusal::Contradiction(_) => self.count_attempt(&waiting.unit, |attempts| &mut attempts.error),
-            _ => self.count_attempt(&waiting.unit, |attempts| &mut attempts.unschedulable),
+            Refusal::Contradiction(_) => {
+                self.count_attempt(&waiting.unit, member, |attempts| &mut attempts.error);
+            }
+            _ => self.count_attempt(&waiting.unit, member, |attempts| &mut attempts.unschedulable),
         }
         self.report(Fact::Waiting { unit: waiting.unit.clone(), message: sentence.clone(), gathering });
         let due = if gathering { now.plus_seconds(GATHERING_SECONDS) } else { now };

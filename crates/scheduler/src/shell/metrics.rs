@@ -149,7 +149,7 @@ mod tests {
     fn numbers_of_the_core_have_the_names_that_dashboards_know() {
         let metrics = Metrics::default();
         let mut snapshot = Snapshot { counters: Counters::default(), gauges: Gauges::default() };
-        snapshot.counters.group_attempts.unschedulable = 3;
+        snapshot.counters.group_attempts.entry("tutti".into()).or_default().unschedulable = 3;
         snapshot.counters.pod_seconds.observe(3);
         snapshot.gauges.queue.unschedulable.groups = 2;
         snapshot.gauges.queue.unschedulable.pods = 16;
@@ -158,7 +158,7 @@ mod tests {
         assert!(!render(&metrics).contains("scheduler_pending_pods"), "nobody was asked yet");
         metrics.numbers.set(Some(snapshot));
         let lines = [
-            "scheduler_podgroup_schedule_attempts_total{result=\"unschedulable\"} 3",
+            "scheduler_podgroup_schedule_attempts_total{profile=\"tutti\",result=\"unschedulable\"} 3",
             "scheduler_pod_scheduling_sli_duration_seconds_bucket{le=\"0.002\"} 0",
             "scheduler_pod_scheduling_sli_duration_seconds_bucket{le=\"0.004\"} 1",
             "scheduler_pod_scheduling_sli_duration_seconds_bucket{le=\"+Inf\"} 1",

@@ -6,8 +6,10 @@ use crate::core::waits::Constraint;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
+use std::collections::BTreeMap;
 use std::fmt::Error;
 use std::sync::{Mutex, PoisonError};
+use tutti_model::Text;
 
 /// What the core has counted, and how things stand.
 #[derive(Debug, Clone)]
@@ -126,15 +128,22 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn attempts(&mut self, name: &str, help: &str, attempts: &Attempts) -> Result<(), Error> {
+    fn attempts(
+        &mut self,
+        name: &str,
+        help: &str,
+        by_profile: &BTreeMap<Text, Attempts>,
+    ) -> Result<(), Error> {
         let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
-        for (result, value) in [
-            ("scheduled", attempts.scheduled),
-            ("unschedulable", attempts.unschedulable),
-            ("error", attempts.error),
-        ] {
-            let label: Label = [("result", result)];
-            metric.encode_family(&label)?.encode_counter::<NoLabelSet, _, u64>(&value, None)?;
+        for (profile, attempts) in by_profile {
+            for (result, value) in [
+                ("scheduled", attempts.scheduled),
+                ("unschedulable", attempts.unschedulable),
+                ("error", attempts.error),
+            ] {
+                let labels = [("profile", &**profile), ("result", result)];
+                metric.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&value, None)?;
+            }
         }
         Ok(())
     }

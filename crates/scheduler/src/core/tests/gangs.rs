@@ -6,9 +6,9 @@ use crate::core::message::Fact;
 use tutti_k8s::{ConditionStatus, GroupMarks, ObjectKind, WhenBroken};
 
 /// Longer than a gang may take to become complete.
-const GRACE_SECONDS: i64 = 310;
+pub(super) const GRACE_SECONDS: i64 = 310;
 
-fn state(sim: &Sim, group: &str) -> Option<GangState> {
+pub(super) fn state(sim: &Sim, group: &str) -> Option<GangState> {
     sim.core.gang_state(&key(group))
 }
 
@@ -194,40 +194,6 @@ fn a_seat_that_nobody_comes_back_for_is_free_in_the_end() {
     sim.pod("newcomer", None, 1);
     sim.run_for(70);
     assert_eq!(sim.node_of("newcomer"), Some("a"));
-}
-
-#[test]
-fn room_that_comes_bit_by_bit_goes_to_the_broken_gang_and_not_to_newcomers() {
-    let mut sim = Sim::new();
-    for node in ["a", "b", "c"] {
-        sim.node(node, 1);
-    }
-    sim.pod("old", None, 1);
-    sim.delete_pod("old");
-    sim.gang("g", 3);
-    sim.gang_pods("g", 3, 1);
-    sim.run_for(1);
-    assert_eq!(sim.bound(), 3);
-    // Two machines are lost, with what ran there.
-    for node in ["b", "c"] {
-        let lost = (0..3).map(|i| format!("g-{i}")).find(|pod| sim.node_of(pod) == Some(node));
-        sim.delete_node(node);
-        sim.delete_pod(&lost.unwrap());
-    }
-    for name in ["g-8", "g-9"] {
-        sim.pod(name, Some("g"), 1);
-    }
-    for index in 0..5 {
-        sim.pod(&format!("newcomer-{index}"), None, 1);
-    }
-    sim.run_for(400);
-    // One is repaired, which is not enough, and much later another.
-    sim.node("b", 1);
-    sim.run_for(200);
-    assert_eq!(sim.bound(), 1, "nobody takes the room that is needed");
-    sim.node("d", 1);
-    sim.run();
-    assert_eq!((sim.bound(), state(&sim, "g")), (3, None));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The core against a simulated API server.
 
+mod first_claim;
 mod gangs;
 mod leading;
 mod optional;
