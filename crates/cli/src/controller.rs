@@ -95,9 +95,7 @@ fn shared_settings(
     scheduler_names: Vec<String>,
 ) -> anyhow::Result<watch::Receiver<tutti_scheduler::Settings>> {
     let adjust = move |mut settings: tutti_scheduler::Settings| {
-        if !scheduler_names.is_empty() {
-            settings.config.scheduler_names.clone_from(&scheduler_names);
-        }
+        settings.config.rename(&scheduler_names)?;
         settings.validate()?;
         Ok(settings)
     };
@@ -113,7 +111,7 @@ fn settings_of(
     integration: Integration,
 ) -> watch::Receiver<Settings> {
     let read = move |shared: &tutti_scheduler::Settings| Settings {
-        scheduler_names: shared.config.scheduler_names.clone(),
+        scheduler_names: shared.config.scheduler_names().map(ToString::to_string).collect(),
         integration,
     };
     let (tell, settings) = watch::channel(read(&shared.borrow_and_update()));
@@ -139,7 +137,7 @@ fn say_what_runs(
     let console = Console::new();
     let name = console.paint(Style::Strong, "tutti");
     console.line(&format!("{name} {} sees to Jobs in {server}", env!("CARGO_PKG_VERSION")));
-    console.line(&format!("  for         {}", settings.config.scheduler_names.join(", ")));
+    console.line(&format!("  for         {}", settings.config.names_in_words()));
     console.line(&format!("  election    {}", if has_lease { LEASE } else { "no" }));
     if let Some(address) = http {
         console.line(&format!("  health      http://{address}/readyz, /livez, /metrics"));

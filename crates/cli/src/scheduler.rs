@@ -53,13 +53,7 @@ struct Overrides {
 
 impl Overrides {
     fn apply(&self, mut settings: Settings) -> Result<Settings, ConfigError> {
-        if !self.scheduler_names.is_empty() {
-            let [named] = &mut settings.config.profiles[..] else {
-                let message = "the configuration has several profiles; name their schedulers there";
-                return Err(ConfigError::new("--scheduler-name", message));
-            };
-            named.scheduler_names = self.scheduler_names.iter().map(|name| name.as_str().into()).collect();
-        }
+        settings.config.rename(&self.scheduler_names)?;
         match self.leader_elect {
             Some(true) => {
                 settings.lease.get_or_insert_with(LeaseSettings::default);

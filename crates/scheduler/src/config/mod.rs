@@ -83,8 +83,7 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    /// An error of a field.
-    pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+    fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
         Self { field: field.into(), message: message.into() }
     }
 }
@@ -138,7 +137,20 @@ impl Config {
         self.profiles.iter().flat_map(|named| &named.scheduler_names)
     }
 
-    /// The same as a text for people.
+    /// Gives other names to the only profile, as the option `--scheduler-name` does. None leaves it as it is.
+    pub fn rename(&mut self, scheduler_names: &[String]) -> Result<(), ConfigError> {
+        if scheduler_names.is_empty() {
+            return Ok(());
+        }
+        let [named] = &mut self.profiles[..] else {
+            let message = "the configuration has several profiles; name their schedulers there";
+            return Err(ConfigError::new("--scheduler-name", message));
+        };
+        named.scheduler_names = scheduler_names.iter().map(|name| Text::from(name.as_str())).collect();
+        Ok(())
+    }
+
+    /// All names as a text for people.
     pub fn names_in_words(&self) -> String {
         self.scheduler_names().map(|name| &**name).collect::<Vec<&str>>().join(", ")
     }
