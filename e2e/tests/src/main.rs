@@ -78,6 +78,9 @@ struct StoriesArgs {
     /// The `tutti` command.
     #[arg(long, value_name = "FILE")]
     tutti: PathBuf,
+    /// The `helm` command, for the story that renders the chart.
+    #[arg(long, value_name = "FILE")]
+    helm: Option<PathBuf>,
     /// Use the cluster of this kubeconfig in place of control planes of our own; $TUTTI_E2E_KUBECONFIG says the same. It
     /// must serve pod groups, run kube-controller-manager and have no nodes that pods could go to.
     #[arg(long, value_name = "FILE")]

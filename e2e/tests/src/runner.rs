@@ -42,6 +42,7 @@ pub(crate) async fn stories(binaries: &[Binary], args: &StoriesArgs) -> anyhow::
             kubeconfig: file,
             controlplane_binary: &newest.file,
             tutti: &args.tutti,
+            helm: args.helm.as_deref(),
             // It must be of the cluster's release, which is not known here.
             kube_scheduler: KubeScheduler::given(),
             client: kubeconfig::client_of_file(file).await?,
@@ -59,6 +60,7 @@ pub(crate) async fn stories(binaries: &[Binary], args: &StoriesArgs) -> anyhow::
                 kubeconfig: control_plane.kubeconfig(),
                 controlplane_binary: &binary.file,
                 tutti: &args.tutti,
+                helm: args.helm.as_deref(),
                 kube_scheduler: KubeScheduler::given()
                     .or_else(|| Some(KubeScheduler::ControlPlane(binary.file.clone()))),
                 client,
@@ -123,6 +125,7 @@ fn missing(needs: Needs, setting: &Setting<'_>) -> Option<String> {
         Needs::KubeScheduler if setting.kube_scheduler.is_none() => {
             Some(format!("{} names no kube-scheduler of this cluster's release", kube_scheduler::VARIABLE))
         }
+        Needs::Helm if setting.helm.is_none() => Some("there is no helm; ./e2e/helm builds it".to_owned()),
         _ => None,
     }
 }

@@ -31,6 +31,8 @@ pub(crate) struct World<'a> {
     pub(crate) kubeconfig: PathBuf,
     /// The `tutti` command.
     pub(crate) tutti: PathBuf,
+    /// The `helm` command, if there is one.
+    pub(crate) helm: Option<PathBuf>,
     /// The real one, if there is one for this cluster.
     pub(crate) kube_scheduler: Option<KubeScheduler>,
     /// For files of the story; removed at its end.
@@ -52,6 +54,7 @@ pub(crate) struct Setting<'a> {
     pub(crate) kubeconfig: &'a Path,
     pub(crate) controlplane_binary: &'a Path,
     pub(crate) tutti: &'a Path,
+    pub(crate) helm: Option<&'a Path>,
     pub(crate) kube_scheduler: Option<KubeScheduler>,
     pub(crate) client: Client,
 }
@@ -67,6 +70,7 @@ impl<'a> World<'a> {
             namespace: format!("story-{}", &uuid::Uuid::new_v4().simple().to_string()[..8]),
             kubeconfig: setting.kubeconfig.to_owned(),
             tutti: setting.tutti.to_owned(),
+            helm: setting.helm.map(Path::to_owned),
             kube_scheduler: setting.kube_scheduler,
             folder: std::env::temp_dir().join(format!("tutti-story-{}", uuid::Uuid::new_v4().simple())),
             controlplane_binary: setting.controlplane_binary.to_owned(),

@@ -4,8 +4,9 @@
 use crate::harness::{World, eventually};
 use crate::own_groups::{api, define};
 use http::{Request, Response, StatusCode};
+use k8s_openapi::api::scheduling::v1::PriorityClass;
 use kube::Client;
-use kube::api::PostParams;
+use kube::api::{Api, PostParams};
 use kube::client::Body;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -74,9 +75,10 @@ async fn a_group_of_our_own_has_the_priority_of_its_class_once_there_is_one() {
         message,
         "spec.priorityClassName: there is no priority class \"high\"; the group waits for it"
     );
-    let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
-                       "metadata": {"name": "high"}, "value": 700});
-    create(&world, "scheduling.k8s.io", "v1", &class).await;
+    let class = json!({"metadata": {"name": "high"}, "value": 700});
+    let class: PriorityClass = serde_json::from_value(class).expect("it is a class");
+    let classes = Api::<PriorityClass>::all(world.client.clone());
+    classes.create(&PostParams::default(), &class).await.expect("the class is taken");
     world.node("n", "2").await;
     let fields = json!({"priorityClassName": "high"});
     world.labelled_pod("g-0", &json!({"tutti.dev/pod-group": "g"}), &fields, "1").await;

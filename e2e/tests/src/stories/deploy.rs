@@ -75,6 +75,50 @@ async fn with_least_rights(world: &World<'_>) -> anyhow::Result<()> {
     scheduler.end().await
 }
 
+pub(super) async fn the_chart_renders_to_what_the_api_server_takes(world: &World<'_>) -> anyhow::Result<()> {
+    let all_values = json!({
+        "image": {"repository": "registry.example/tutti", "tag": "1.2.3"}, "replicas": 3,
+        "schedulerNames": ["default-scheduler", "tutti"],
+        "config": {"limits": {"bindConcurrency": 7}, "gangs": {"whenBroken": "Unwind"}},
+        "nodeSelector": {"node-role.kubernetes.io/control-plane": ""},
+        "tolerations": [{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}],
+    });
+    for (values, names, concurrency) in [(json!({}), "tutti", 100), (all_values, "default-scheduler", 7)] {
+        let file = world.folder.join("values.yaml");
+        std::fs::write(&file, values.to_string())?;
+        let rendered = helm(world, &["template", "mine", &deploy("helm/tutti"), "--values"], &file)?;
+        let taken = world.kubectl(&["apply", "--dry-run=server", "-o", "json", "-f", "-"], &rendered).await?;
+        let taken: Value = serde_json::from_str(&taken)?;
+        let items = taken["items"].as_array().context("no list was taken")?;
+        let of_kind =
+            |kind: &str| items.iter().find(|item| item["kind"] == kind).with_context(|| format!("no {kind}"));
+        for kind in ["Deployment", "ClusterRole", "ClusterRoleBinding", "PodDisruptionBudget", "Service"] {
+            let name = &of_kind(kind)?["metadata"]["name"];
+            ensure!(name == "mine-scheduler", "a {kind} is called {name}");
+        }
+        // What the chart makes of its values is a configuration that the scheduler takes.
+        let config = of_kind("ConfigMap")?["data"]["scheduler.yaml"].as_str().context("no configuration")?;
+        let settings = tutti_scheduler::config::parse(config).with_context(|| config.to_owned())?;
+        ensure!(settings.config.names_in_words().starts_with(names), "{config}");
+        ensure!(settings.config.bind_concurrency == concurrency, "{config}");
+        let lease = settings.lease.context("replicas elect nobody")?;
+        ensure!(lease.name == "mine-scheduler", "rights are for a lease of another name: {config}");
+    }
+    Ok(())
+}
+
+fn helm(world: &World<'_>, arguments: &[&str], file: &Path) -> anyhow::Result<String> {
+    let helm = world.helm.as_ref().context("there is no helm")?;
+    let output = std::process::Command::new(helm)
+        .args(arguments)
+        .arg(file)
+        .env("HOME", &world.folder)
+        .output()
+        .with_context(|| format!("cannot start {}", helm.display()))?;
+    ensure!(output.status.success(), "helm failed: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(String::from_utf8(output.stdout)?)
+}
+
 /// The kubeconfig of the story with other credentials.
 fn kubeconfig_with(world: &World<'_>, token: &str) -> anyhow::Result<PathBuf> {
     let text = std::fs::read_to_string(&world.kubeconfig)?;

@@ -10,6 +10,7 @@ mod minimum;
 mod nodes;
 mod scheduler;
 mod silence;
+mod spread;
 mod topology;
 mod volumes;
 mod webhooks;
@@ -32,6 +33,8 @@ pub(crate) enum Needs {
     OwnControlPlane,
     /// The real kube-scheduler, as a binary to start.
     KubeScheduler,
+    /// The `helm` command.
+    Helm,
 }
 
 macro_rules! stories {
@@ -64,6 +67,7 @@ pub(crate) fn all() -> Vec<Story> {
         Nothing kubectl::people_see_with_kubectl_what_happens,
         Nothing nodes::tutti_nodes_creates_nodes_and_adopts_others,
         Nothing deploy::a_scheduler_with_exactly_the_rights_of_deploy_works,
+        Helm deploy::the_chart_renders_to_what_the_api_server_takes,
         Nothing deploy::pod_groups_of_our_own_work_where_kubernetes_has_none,
         Nothing scheduler::of_two_schedulers_one_leads_and_the_other_takes_over,
         Nothing scheduler::without_kube_scheduler_pods_that_name_none_are_placed,
@@ -72,6 +76,7 @@ pub(crate) fn all() -> Vec<Story> {
         Nothing faults::a_lost_node_takes_its_pods_and_others_come,
         Nothing silence::a_gang_on_a_silent_node_is_reported_and_completed_first,
         KubeScheduler beside::kube_scheduler_and_tutti_share_nodes,
+        KubeScheduler spread::pods_of_a_service_go_where_kube_scheduler_sends_them,
         KubeScheduler embedded::the_real_kube_scheduler_schedules_on_the_embedded_cluster,
         OwnControlPlane faults::an_api_server_that_is_killed_costs_nothing,
         OwnControlPlane faults::an_etcd_that_is_killed_costs_nothing,
