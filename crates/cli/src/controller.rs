@@ -83,7 +83,8 @@ pub(crate) async fn run(args: ControllerArgs) -> anyhow::Result<()> {
     let integration = args.job_integration.into();
     say_what_runs(&shared.borrow(), http, lease.is_some(), &connection.url);
     let settings = settings_of(shared, integration);
-    let webhooks = args.webhooks.options(connection.own_namespace.as_deref());
+    let namespace = lease.as_ref().map(|(place, _)| place.namespace.as_str());
+    let webhooks = args.webhooks.options(namespace.or(connection.own_namespace.as_deref()));
     let surroundings = Surroundings { http, webhooks, lease };
     process::serve(connection.client, settings, surroundings, signals::end()).await?;
     Ok(())

@@ -8,12 +8,20 @@ fn deploy(file: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-#[test]
-fn the_chart_gives_the_same_rights_as_the_kustomize_base() {
-    let chart = deploy("helm/tutti/templates/rbac.yaml")
+/// A template of the chart as a release called `tutti` has it, without its conditions and variables.
+fn rendered(template: &str) -> String {
+    let text = deploy(&format!("helm/tutti/templates/{template}"))
         .replace("{{ .Release.Name }}", "tutti")
-        .replace("{{ .Release.Namespace }}", "tutti-system");
-    assert_eq!(chart, deploy("base/rbac.yaml"));
+        .replace("{{ .Release.Namespace }}", "tutti-system")
+        .replace("{{ $names }}", "['tutti']");
+    text.lines().filter(|line| !line.starts_with("{{-")).fold(String::new(), |all, line| all + line + "\n")
+}
+
+#[test]
+fn the_chart_gives_the_same_rights_as_the_kustomize_base_and_calls_the_same_webhooks() {
+    for file in ["rbac.yaml", "controller-rbac.yaml", "webhooks.yaml"] {
+        assert_eq!(rendered(file), deploy(&format!("base/{file}")));
+    }
 }
 
 #[test]
@@ -29,7 +37,9 @@ fn the_configuration_of_the_base_is_good() {
 #[test]
 fn images_are_of_this_version() {
     let version = env!("CARGO_PKG_VERSION");
-    assert!(deploy("base/deployment.yaml").contains(&format!("image: tutti:{version}\n")));
+    for file in ["deployment.yaml", "controller.yaml"] {
+        assert!(deploy(&format!("base/{file}")).contains(&format!("image: tutti:{version}\n")), "{file}");
+    }
     let chart = deploy("helm/tutti/Chart.yaml");
     assert!(chart.contains(&format!("\nversion: {version}\n")), "{chart}");
     assert!(chart.contains(&format!("\nappVersion: {version}\n")), "{chart}");

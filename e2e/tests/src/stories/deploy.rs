@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use tutti_k8s::Capabilities;
 
 /// Where the manifests put things.
-const NAMESPACE: &str = "tutti-system";
+pub(super) const NAMESPACE: &str = "tutti-system";
 
-fn deploy(path: &str) -> String {
+pub(super) fn deploy(path: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(path).display().to_string()
 }
 
@@ -120,7 +120,7 @@ fn helm(world: &World<'_>, arguments: &[&str], file: &Path) -> anyhow::Result<St
 }
 
 /// The kubeconfig of the story with other credentials.
-fn kubeconfig_with(world: &World<'_>, token: &str) -> anyhow::Result<PathBuf> {
+pub(super) fn kubeconfig_with(world: &World<'_>, token: &str) -> anyhow::Result<PathBuf> {
     let text = std::fs::read_to_string(&world.kubeconfig)?;
     let mut config: Value = serde_json::from_str(&text).context("the kubeconfig is not JSON")?;
     let users = config["users"].as_array_mut().context("the kubeconfig has no users")?;

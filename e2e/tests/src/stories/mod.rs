@@ -63,6 +63,7 @@ pub(crate) fn all() -> Vec<Story> {
         Nothing volumes::a_gang_waits_until_all_its_volumes_are_made,
         Nothing webhooks::a_pod_of_a_job_with_a_group_names_it_and_what_can_never_run_is_warned_of,
         Nothing webhooks::certificates_change_under_load_and_no_request_is_lost,
+        Nothing webhooks::controllers_with_exactly_the_rights_of_deploy_make_groups_and_answer,
         Nothing webhooks::without_webhooks_pods_are_created_and_jobs_start_whole,
         Nothing kubectl::people_see_with_kubectl_what_happens,
         Nothing nodes::tutti_nodes_creates_nodes_and_adopts_others,

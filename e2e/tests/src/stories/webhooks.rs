@@ -1,5 +1,7 @@
 //! The webhooks, called by the real API server over TLS.
 
+use super::deploy::{NAMESPACE, deploy, kubeconfig_with};
+use crate::tutti::Tutti;
 use crate::wait::eventually;
 use crate::world::World;
 use anyhow::{Context as _, bail, ensure};
@@ -28,9 +30,13 @@ struct Site {
 
 impl Site {
     async fn prepare(world: &World<'_>) -> anyhow::Result<Self> {
+        Self::prepare_as(world, format!("tutti-{}", world.namespace)).await
+    }
+
+    async fn prepare_as(world: &World<'_>, name: String) -> anyhow::Result<Self> {
         // Whoever else takes the port before it is used makes the story fail, not succeed.
         let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
-        let site = Self { name: format!("tutti-{}", world.namespace), address };
+        let site = Self { name, address };
         for configuration in site.configurations()? {
             world.kubectl(&["create", "-f", "-"], &configuration.to_string()).await?;
         }
@@ -204,6 +210,67 @@ async fn starts_whole(world: &World<'_>, name: &str, running: usize) -> anyhow::
     ensure!(bound == running, "{bound} pods are bound, and {name} started in part");
     world.node(&format!("more-for-{name}"), "3").await?;
     world.wait_running(running + 3).await
+}
+
+pub(super) async fn controllers_with_exactly_the_rights_of_deploy_make_groups_and_answer(
+    world: &World<'_>,
+) -> anyhow::Result<()> {
+    // Rights are about configurations of this name only.
+    let site = Site::prepare_as(world, "tutti-webhooks".to_owned()).await?;
+    let result = with_least_rights(world, &site).await;
+    site.remove(world).await?;
+    let here = format!("--namespace={NAMESPACE}");
+    // What was not created need not be removed.
+    let _ = world.kubectl(&[&here, "delete", "-f", &deploy("base/controller-rbac.yaml")], "").await;
+    let _ = world.kubectl(&["delete", "namespace", NAMESPACE, "--timeout=60s"], "").await;
+    result
+}
+
+async fn with_least_rights(world: &World<'_>, site: &Site) -> anyhow::Result<()> {
+    let here = format!("--namespace={NAMESPACE}");
+    world.kubectl(&["apply", "-f", &deploy("base/namespace.yaml")], "").await?;
+    world.kubectl(&[&here, "apply", "-f", &deploy("base/controller-rbac.yaml")], "").await?;
+    let token = world.kubectl(&[&here, "create", "token", "tutti-controller"], "").await?;
+    let kubeconfig = kubeconfig_with(world, token.trim())?.display().to_string();
+    let config = world.folder.join("controller.yaml");
+    let settings = json!({"apiVersion": "tutti.dev/v1alpha1", "kind": "SchedulerConfiguration",
+                          "leaderElection": {"leaseNamespace": NAMESPACE}});
+    std::fs::write(&config, settings.to_string())?;
+    let (config, address) = (config.display().to_string(), site.address.to_string());
+    let mut controller = Tutti::start(
+        world,
+        &[
+            "controller",
+            "--kubeconfig",
+            &kubeconfig,
+            "--config",
+            &config,
+            "--http-address",
+            "off",
+            "--job-integration",
+            "on",
+            "--webhook-address",
+            &address,
+        ],
+    )?;
+
+    world.node("n1", "3").await?;
+    let mut asks = job_of("train", 3, "1");
+    asks["metadata"]["annotations"] = json!({"tutti.dev/gang": "true"});
+    world.kubectl(&["create", "-f", "-"], &asks.to_string()).await?;
+    let jobs = Api::<Job>::namespaced(world.client.clone(), &world.namespace);
+    let job = jobs.get("train").await?;
+    eventually("a new pod of the Job is linked to the group that was made", || async {
+        Ok(link_of_new_pod(world, &job).await?.map_or(Err("it is not".to_owned()), |_| Ok(())))
+    })
+    .await?;
+    resume(world, "train").await?;
+    world.wait_running(3).await?;
+    world.wait_event("train", "PodGroupCreated").await?;
+    controller.check()?;
+    let said = controller.said();
+    ensure!(!said.contains("orbidden"), "something is not allowed:\n{said}");
+    controller.end().await
 }
 
 // === making and looking ===
