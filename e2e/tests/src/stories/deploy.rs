@@ -86,18 +86,31 @@ pub(super) async fn the_chart_renders_to_what_the_api_server_takes(world: &World
     for (values, names, concurrency) in [(json!({}), "tutti", 100), (all_values, "default-scheduler", 7)] {
         let file = world.folder.join("values.yaml");
         std::fs::write(&file, values.to_string())?;
-        let rendered = helm(world, &["template", "mine", &deploy("helm/tutti"), "--values"], &file)?;
+        let chart = deploy("helm/tutti");
+        // Not asked by helm itself, which would need the cluster for it.
+        let version = world.client.apiserver_version().await?.git_version;
+        let arguments = ["template", "mine", &chart, "--kube-version", &version, "--values"];
+        let rendered = helm(world, &arguments, &file)?;
         let taken = world.kubectl(&["apply", "--dry-run=server", "-o", "json", "-f", "-"], &rendered).await?;
         let taken: Value = serde_json::from_str(&taken)?;
         let items = taken["items"].as_array().context("no list was taken")?;
-        let of_kind =
-            |kind: &str| items.iter().find(|item| item["kind"] == kind).with_context(|| format!("no {kind}"));
-        for kind in ["Deployment", "ClusterRole", "ClusterRoleBinding", "PodDisruptionBudget", "Service"] {
-            let name = &of_kind(kind)?["metadata"]["name"];
-            ensure!(name == "mine-scheduler", "a {kind} is called {name}");
+        let find = |kind: &str, name: &str| {
+            let mut items = items.iter();
+            let found = items.find(|item| item["kind"] == kind && item["metadata"]["name"] == name);
+            found.with_context(|| format!("no {kind} is called {name}"))
+        };
+        for kind in ["Deployment", "ClusterRole", "ClusterRoleBinding", "PodDisruptionBudget"] {
+            find(kind, "mine-scheduler")?;
+            find(kind, "mine-controller")?;
         }
+        find("Service", "mine-scheduler")?;
+        find("Service", "mine-webhooks")?;
+        find("ValidatingWebhookConfiguration", "mine-webhooks")?;
+        let calls = find("MutatingWebhookConfiguration", "mine-webhooks")?.to_string();
+        ensure!(calls.contains(names), "pods of {names} are not sent: {calls}");
         // What the chart makes of its values is a configuration that the scheduler takes.
-        let config = of_kind("ConfigMap")?["data"]["scheduler.yaml"].as_str().context("no configuration")?;
+        let config = find("ConfigMap", "mine-scheduler")?;
+        let config = config["data"]["scheduler.yaml"].as_str().context("no configuration")?;
         let settings = tutti_scheduler::config::parse(config).with_context(|| config.to_owned())?;
         ensure!(settings.config.names_in_words().starts_with(names), "{config}");
         ensure!(settings.config.bind_concurrency == concurrency, "{config}");
