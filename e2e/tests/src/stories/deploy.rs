@@ -89,7 +89,8 @@ pub(super) async fn the_chart_renders_to_what_the_api_server_takes(world: &World
         let chart = deploy("helm/tutti");
         // Not asked by helm itself, which would need the cluster for it.
         let version = world.client.apiserver_version().await?.git_version;
-        let arguments = ["template", "mine", &chart, "--kube-version", &version, "--values"];
+        let arguments =
+            ["template", "mine", &chart, "--kube-version", &version, "--include-crds", "--values"];
         let rendered = helm(world, &arguments, &file)?;
         let taken = world.kubectl(&["apply", "--dry-run=server", "-o", "json", "-f", "-"], &rendered).await?;
         let taken: Value = serde_json::from_str(&taken)?;
