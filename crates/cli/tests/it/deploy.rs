@@ -44,3 +44,29 @@ fn images_are_of_this_version() {
     assert!(chart.contains(&format!("\nversion: {version}\n")), "{chart}");
     assert!(chart.contains(&format!("\nappVersion: {version}\n")), "{chart}");
 }
+
+/// The image itself is built by nobody here; what can be held against the tree is.
+#[test]
+fn the_image_is_built_with_what_this_repository_has() {
+    let dockerfile = deploy("Dockerfile");
+    let toolchain = deploy("../rust-toolchain.toml");
+    let channel = toolchain.lines().find_map(|line| line.strip_prefix("channel = ")).expect("a channel");
+    let channel = channel.trim_matches('"');
+    let image = dockerfile.lines().find_map(|line| line.strip_prefix("FROM rust:")).expect("a Rust image");
+    let release = image.split('-').next().expect("a release");
+    assert!(channel.starts_with(release), "{image} is not of {channel}");
+    let manifest = deploy("../crates/cli/Cargo.toml");
+    assert!(manifest.contains("name = \"tutti-cli\"") && dockerfile.contains("--package tutti-cli"));
+    assert!(manifest.contains("name = \"tutti\"") && dockerfile.contains("/src/target/release/tutti /tutti"));
+    for ignored in ["target", ".git"] {
+        assert!(deploy("../.dockerignore").lines().any(|line| line == ignored), "{ignored} would be sent");
+    }
+    // The deployments name the same user, and start the binary that is in the image.
+    for user in ["runAsUser: 65532", "runAsGroup: 65532"] {
+        assert!(
+            deploy("base/deployment.yaml").contains(user)
+                && deploy("helm/tutti/templates/deployment.yaml").contains(user)
+        );
+    }
+    assert!(dockerfile.contains("USER 65532:65532") && dockerfile.contains("ENTRYPOINT [\"/tutti\"]"));
+}

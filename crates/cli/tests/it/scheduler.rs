@@ -3,6 +3,7 @@
 use crate::health::{free_address, get, wait_ready};
 use crate::process::{Folder, Running, run, tutti};
 use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::Client;
 use kube::api::{Api, PostParams};
@@ -99,6 +100,24 @@ async fn a_scheduler_of_its_own_places_pods_and_says_how_it_is() {
     scheduler.signal("TERM");
     let ended = scheduler.wait();
     assert!(ended.status.success(), "{}", ended.stderr);
+}
+
+#[tokio::test]
+async fn a_leader_that_ends_gives_the_lease_back() {
+    let world = World::up().await;
+    let address = free_address();
+    let scheduler = world.scheduler(&["--http-address", &address]);
+    assert_eq!(wait_ready(&address).await.trim(), "scheduling");
+    let leases = Api::<Lease>::namespaced(world.client.clone(), "kube-system");
+    let holder = || async {
+        let lease = leases.get("tutti-scheduler").await.unwrap();
+        lease.spec.and_then(|spec| spec.holder_identity).unwrap_or_default()
+    };
+    assert_ne!(holder().await, "");
+    scheduler.signal("TERM");
+    let ended = scheduler.wait();
+    assert!(ended.status.success(), "{}", ended.stderr);
+    assert_eq!(holder().await, "", "the next one need not wait until it runs out:\n{}", ended.stderr);
 }
 
 #[tokio::test]

@@ -82,8 +82,4 @@ pub(super) fn validate_lease(root: &Field<'_, '_>, out: &mut Vec<Cause>) {
         out.push(duration.invalid("must be greater than 0"));
     }
     spec.get("leaseTransitions").check_range(0, i64::from(i32::MAX), out);
-    let holder = spec.get("holderIdentity");
-    if holder.is_set() && holder.text().is_empty() {
-        out.push(holder.invalid("must not be empty"));
-    }
 }
