@@ -14,6 +14,7 @@ pub mod connect;
 pub mod discovery;
 pub mod error;
 pub mod flat;
+pub mod gangs;
 pub mod group;
 mod images;
 mod inter_pod;

@@ -1,9 +1,9 @@
 //! How Workloads and groups are written in the versions that clusters serve.
 
+use crate::discovery::NATIVE_GROUP;
 use kube::core::ApiResource;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use tutti_k8s::discovery::NATIVE_GROUP;
 
 /// The first version with groups.
 const VERSION_1_36: &str = "v1alpha2";
@@ -14,8 +14,9 @@ const NATIVE_FIELDS: [&str; 2] = ["priorityClassName", "resourceClaims"];
 #[derive(Debug, Clone)]
 pub struct Api {
     /// Workloads; `None` where only our own definition of groups is served.
-    pub(super) workloads: Option<Arc<ApiResource>>,
-    pub(super) groups: Arc<ApiResource>,
+    pub workloads: Option<Arc<ApiResource>>,
+    /// Groups.
+    pub groups: Arc<ApiResource>,
 }
 
 impl Api {
@@ -41,12 +42,12 @@ impl Api {
     }
 
     /// True if the minimum of a gang may change.
-    pub(super) fn can_resize(&self) -> bool {
+    pub fn can_resize(&self) -> bool {
         self.groups.version != VERSION_1_36
     }
 
     /// The spec of a group made of a template of this Workload.
-    pub(super) fn group_spec(&self, template: &Value, workload: &str) -> Value {
+    pub fn group_spec(&self, template: &Value, workload: &str) -> Value {
         let mut spec = template.as_object().cloned().unwrap_or_default();
         let name = spec.remove("name").unwrap_or_default();
         if self.workloads.is_none() {
@@ -61,6 +62,12 @@ impl Api {
         }
         Value::Object(spec)
     }
+}
+
+/// The Workload that the spec of a group names, in any version.
+pub fn workload_of(group_spec: &Value) -> Option<&str> {
+    let places = ["/workloadRef/workloadName", "/podGroupTemplateRef/workload/workloadName"];
+    places.into_iter().find_map(|place| group_spec.pointer(place)).and_then(Value::as_str)
 }
 
 /// The template of a role: its policy, and what else it says of scheduling.

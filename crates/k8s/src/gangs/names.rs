@@ -1,5 +1,6 @@
 //! Names of Workloads, templates and groups: they follow from the object they are for, so that whoever makes them
-//! twice makes them once.
+//! twice makes them once. They are those that Kubernetes' own Job controller gives, which therefore takes over what was
+//! made here, and the other way round; where it would cut names so that they cannot be used, or not at all, they differ.
 
 /// Longest name of an object.
 const NAME_MAX: usize = 253;
@@ -9,8 +10,9 @@ const LABEL_MAX: usize = 63;
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// The Workload of an object.
-pub(super) fn workload(name: &str, uid: &str) -> String {
-    let hash = hash(&[uid]);
+pub fn workload(name: &str, uid: &str) -> String {
+    // Kubernetes hashes a print of the uid, which begins with its type.
+    let hash = hash(&["(types.UID)", uid]);
     format!("{}-{hash}", cut(name, NAME_MAX - hash.len() - 1))
 }
 
@@ -21,8 +23,13 @@ pub(super) fn template(name: &str, role: usize) -> String {
     format!("{}{suffix}", cut(&label, LABEL_MAX - suffix.len()))
 }
 
+/// The group of a Job with this name and uid, unless it is made of somebody else's Workload.
+pub fn of_job(name: &str, uid: &str) -> String {
+    group(&workload(name, uid), &template(name, 0))
+}
+
 /// The group of a template.
-pub(super) fn group(workload: &str, template: &str) -> String {
+pub fn group(workload: &str, template: &str) -> String {
     let hash = hash(&[workload, template]);
     // A template's name is short enough to always have its share.
     let room = NAME_MAX - hash.len() - 2 - template.len().min(LABEL_MAX);
@@ -39,8 +46,11 @@ fn cut(name: &str, room: usize) -> &str {
 fn hash(parts: &[&str]) -> String {
     let bytes = parts.iter().flat_map(|part| part.bytes());
     let sum = bytes.fold(0x811c_9dc5_u32, |sum, byte| (sum ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    let letter = |digit: u8| char::from(ALPHABET[usize::from(digit) % ALPHABET.len()]);
-    sum.to_string().bytes().map(letter).collect()
+    encoded(&sum.to_string())
+}
+
+fn encoded(digits: &str) -> String {
+    digits.bytes().map(|digit| char::from(ALPHABET[usize::from(digit) % ALPHABET.len()])).collect()
 }
 
 #[cfg(test)]
@@ -75,6 +85,13 @@ mod tests {
     #[test]
     fn names_stay_the_same_and_differ_by_uid() {
         assert_eq!(workload("train", "u"), workload("train", "u"));
+        let uid = "5f8e6c1e-0000-4000-8000-000000000000";
+        assert_eq!(
+            workload("train", uid),
+            format!("train-{}", encoded("4094565642")),
+            "as Kubernetes has it"
+        );
+        assert_eq!(of_job("train", "u"), group(&workload("train", "u"), "train-pgt-0"));
         assert_ne!(workload("train", "u"), workload("train", "v"));
         assert_eq!(template("train", 0), "train-pgt-0");
         assert!(group("train-x", "train-pgt-0").starts_with("train-x-train-pgt-0-"));

@@ -1,6 +1,6 @@
 //! Where objects that run several pods together say so: one row a kind.
 
-use crate::view::{Condition, View, controller_of};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde_json::Value;
 
 /// Most roles of one object, as a Workload takes no more templates.
@@ -9,7 +9,7 @@ pub(super) const ROLES_MAX: usize = 8;
 /// The annotation by which an object asks for a gang, whatever the rules of its kind say.
 pub const GANG_ANNOTATION: &str = "tutti.dev/gang";
 /// The annotation of objects whose groups somebody above them makes.
-const DELEGATED_ANNOTATION: &str = "scheduling.k8s.io/group-template-name";
+pub(crate) const DELEGATED_ANNOTATION: &str = "scheduling.k8s.io/group-template-name";
 /// The scheduler of pods that name none.
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
@@ -62,11 +62,19 @@ pub const JOB: Row = Row {
     plain_owners: &["CronJob"],
 };
 
-/// All that is read of an object's spec.
+/// What an object asks for, and how far it is: all that is read of it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Asks {
     /// By their order. More than the limit are as good as none.
     pub(super) roles: Vec<Role>,
+    /// It asks for a gang by annotation.
+    pub(super) is_annotated: bool,
+    /// Somebody above it sees to its groups.
+    pub(super) is_delegated: bool,
+    /// A pod runs or ran.
+    pub has_run: bool,
+    /// It is over.
+    pub has_ended: bool,
 }
 
 /// One role.
@@ -81,35 +89,33 @@ pub(super) struct Role {
     pub(super) has_group: bool,
 }
 
-/// All that is read of an object's status.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Progress {
-    /// A pod runs or ran.
-    pub(super) has_run: bool,
-    /// It is over.
-    pub(super) has_ended: bool,
-}
-
-/// An object that may want a gang.
-pub type Owner = View<Asks, Progress>;
-
 impl Row {
     /// What matters of an object; the rest of it is not kept.
-    pub fn read(&self, object: View<Value, Value>) -> Owner {
-        let roles = match object.spec.pointer(self.roles) {
+    pub fn read(&self, metadata: &ObjectMeta, spec: &Value, status: &Value) -> Asks {
+        let roles = match spec.pointer(self.roles) {
             Some(Value::Array(roles)) if roles.len() > ROLES_MAX => Vec::new(),
             Some(Value::Array(roles)) => roles.iter().map(|role| self.role(role)).collect(),
+            Some(Value::Null) | None => Vec::new(),
             Some(role) => vec![self.role(role)],
-            None => Vec::new(),
         };
-        let status = &object.status;
         let counts = |place: &&str| status.pointer(place).and_then(Value::as_u64).is_some_and(|n| n > 0);
-        let conditions = status.get("conditions").and_then(Value::as_array).into_iter().flatten();
-        let has_ended = conditions
-            .filter_map(|condition| serde_json::from_value::<Condition>(condition.clone()).ok())
-            .any(|condition| condition.is_true() && self.ends.contains(&condition.kind.as_str()));
-        let progress = Progress { has_run: self.progress.iter().any(counts), has_ended };
-        View { metadata: object.metadata, spec: Asks { roles }, status: progress }
+        let mut conditions = status.get("conditions").and_then(Value::as_array).into_iter().flatten();
+        let ends = |condition: &Value| {
+            let text = |field: &str| condition.get(field).and_then(Value::as_str).unwrap_or_default();
+            text("status") == "True" && self.ends.contains(&text("type"))
+        };
+        let annotation = |name: &str| metadata.annotations.as_ref()?.get(name).map(String::as_str);
+        let has_groups = |parent: &OwnerReference| {
+            parent.controller == Some(true) && !self.plain_owners.contains(&&*parent.kind)
+        };
+        Asks {
+            roles,
+            is_annotated: annotation(GANG_ANNOTATION) == Some("true"),
+            is_delegated: annotation(DELEGATED_ANNOTATION).is_some()
+                || metadata.owner_references.iter().flatten().any(has_groups),
+            has_run: self.progress.iter().any(counts),
+            has_ended: conditions.any(ends),
+        }
     }
 
     fn role(&self, role: &Value) -> Role {
@@ -126,16 +132,4 @@ impl Row {
             has_group: pod.and_then(|pod| pod.get("schedulingGroup")).is_some_and(|group| !group.is_null()),
         }
     }
-
-    /// True if somebody above this object sees to its groups.
-    pub(super) fn is_delegated(&self, owner: &Owner) -> bool {
-        owner.annotation(DELEGATED_ANNOTATION).is_some()
-            || controller_of(&owner.metadata)
-                .is_some_and(|parent| !self.plain_owners.contains(&&*parent.kind))
-    }
-}
-
-/// True if an object asks for a gang by annotation.
-pub(super) fn is_annotated(owner: &Owner) -> bool {
-    owner.annotation(GANG_ANNOTATION) == Some("true")
 }

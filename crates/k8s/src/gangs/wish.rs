@@ -1,0 +1,51 @@
+//! What an object wants, by the rules of its cluster.
+
+use super::api::{Api, template};
+use super::kinds::{Asks, Role};
+use super::names;
+use serde_json::{Value, json};
+
+impl Asks {
+    /// A template for every role of an object of this name if it is to have groups; `None` if it is left alone.
+    pub fn templates(&self, name: &str, api: &Api, serves: impl Fn(&str) -> bool) -> Option<Vec<Value>> {
+        let is_ours = |role: &Role| serves(&role.scheduler_name) && !role.has_group;
+        if self.roles.is_empty() || !self.roles.iter().all(is_ours) || self.is_delegated {
+            return None;
+        }
+        let templates = self.roles.iter().enumerate().map(|(index, role)| {
+            let policy = policy(role, self.is_annotated, api)?;
+            let scheduling = role.scheduling.as_ref().filter(|_| api.has_scheduling_of_jobs());
+            let name = names::template(name, index);
+            Some(template(&name, policy, scheduling, role.priority_class.as_deref()))
+        });
+        templates.collect()
+    }
+
+    /// True if groups are to be there before the first pod starts. Once a pod ran, nothing is made any more: a gang that
+    /// began in parts is none.
+    pub fn awaits_groups(&self, api: &Api, serves: impl Fn(&str) -> bool) -> bool {
+        // Whether it is wanted does not depend on the name.
+        !self.has_run && self.templates("", api, serves).is_some()
+    }
+}
+
+/// How the pods of a role start; `None` if nobody asked.
+fn policy(role: &Role, is_annotated: bool, api: &Api) -> Option<Value> {
+    let all = role.replicas.max(1);
+    if api.has_scheduling_of_jobs()
+        && let Some(scheduling) = &role.scheduling
+    {
+        let policy = scheduling.get("schedulingPolicy").filter(|policy| policy.is_object());
+        let Some(gang) = policy.and_then(|policy| policy.get("gang")).filter(|gang| !gang.is_null()) else {
+            return Some(json!({"basic": {}}));
+        };
+        let minimum = gang.get("minCount").and_then(Value::as_u64).filter(|count| *count > 0);
+        return Some(gang_of(minimum.unwrap_or(u64::from(all))));
+    }
+    let asks = is_annotated || (role.runs_at_once && !api.has_scheduling_of_jobs());
+    asks.then(|| gang_of(u64::from(all)))
+}
+
+fn gang_of(minimum: u64) -> Value {
+    json!({"gang": {"minCount": minimum}})
+}
