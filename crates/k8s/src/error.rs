@@ -36,17 +36,20 @@ pub enum ObjectKind {
     PriorityClass,
     /// A disruption budget.
     Budget,
+    /// A Job.
+    Job,
 }
 
 impl ObjectKind {
     /// Kinds that scheduling can do without: less is known then, and nothing goes wrong by it.
-    pub const OPTIONAL: [Self; 6] = [
+    pub const OPTIONAL: [Self; 7] = [
         Self::Service,
         Self::ReplicationController,
         Self::ReplicaSet,
         Self::StatefulSet,
         Self::PriorityClass,
         Self::Budget,
+        Self::Job,
     ];
 
     /// API version and kind, unless clusters differ in that.
@@ -66,6 +69,7 @@ impl ObjectKind {
             Self::StatefulSet => ("apps/v1", "StatefulSet"),
             Self::PriorityClass => ("scheduling.k8s.io/v1", "PriorityClass"),
             Self::Budget => ("policy/v1", "PodDisruptionBudget"),
+            Self::Job => ("batch/v1", "Job"),
         })
     }
 
@@ -87,6 +91,7 @@ impl ObjectKind {
             Self::StatefulSet => "stateful set",
             Self::PriorityClass => "priority class",
             Self::Budget => "pod disruption budget",
+            Self::Job => "job",
         }
     }
 }

@@ -229,7 +229,7 @@ impl<K: Kind<Spec = PodGroupSpecView, Status = PodGroupStatusView>> View<K> {
             scheduled,
             priority_class: priority_class.map(Text::from),
             marks,
-            job: self.job_uid(),
+            job: self.job().map(|job| job.uid),
             errors: problems.into_errors(asker.kind(), &key),
             key,
         }

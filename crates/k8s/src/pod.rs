@@ -4,6 +4,7 @@ use crate::claims::{read_device_claims, read_preemption, read_volume_claims};
 use crate::condition::{self, Condition};
 use crate::discovery::GroupLink;
 use crate::error::{ObjectError, ObjectKind, Problems};
+use crate::gangs::JobRef;
 use crate::images::read_pod_images;
 use crate::inter_pod::{PodAffinityView, Wishes, read_inter_pod};
 use crate::lenient::Lenient;
@@ -54,8 +55,8 @@ pub struct PodReading {
     pub scheduled: Option<Condition>,
     /// True if a controller makes it again when it is deleted.
     pub controlled: bool,
-    /// Identity of the Job that it belongs to.
-    pub job: Option<Text>,
+    /// The Job that it belongs to.
+    pub job: Option<JobRef>,
     /// The controller that keeps pods like it.
     pub replicator: Option<(ObjectKind, ObjectKey)>,
     /// What could not be understood.
@@ -128,7 +129,7 @@ impl PodView {
             version: self.version(),
             scheduled: condition::find(&status.conditions, POD_SCHEDULED),
             controlled: self.is_controlled(),
-            job: self.job_uid(),
+            job: self.job(),
             replicator: self.replicator(),
             errors: problems.into_errors(ObjectKind::Pod, &key),
         }

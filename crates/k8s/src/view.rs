@@ -1,6 +1,7 @@
 //! Objects as they come over the wire, reduced to what scheduling reads.
 
 use crate::error::{ObjectKind, Problems};
+use crate::gangs::JobRef;
 use crate::lenient::{Lenient, Shape, Shaped};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time as ApiTime};
@@ -91,11 +92,11 @@ impl<K: Kind> View<K> {
         owners.find(|owner| owner.controller == Some(true)).map(|owner| owner.uid.as_str().into())
     }
 
-    /// Identity of the Job that it belongs to.
-    pub(crate) fn job_uid(&self) -> Option<Text> {
+    /// The Job that it belongs to.
+    pub(crate) fn job(&self) -> Option<JobRef> {
         let mut owners = self.metadata.owner_references.iter().flatten();
-        let job = owners.find(|owner| owner.controller == Some(true))?;
-        (job.kind == "Job").then(|| job.uid.as_str().into())
+        let job = owners.find(|owner| owner.controller == Some(true)).filter(|owner| owner.kind == "Job")?;
+        Some(JobRef { uid: job.uid.as_str().into(), name: job.name.as_str().into() })
     }
 
     /// The controller that it belongs to, if it is of a kind that keeps several pods that do the same.
@@ -179,9 +180,12 @@ pub(crate) struct Metadata {
     owner_references: Lenient<Vec<Lenient<OwnerView>>>,
 }
 
-/// True if an annotation is read at all: those of ours, their synonyms, and those of storage.
+/// True if an annotation is read at all: those of ours, their synonyms, those of storage, and the one by which Jobs say
+/// that somebody else sees to their groups.
 pub fn is_read_annotation(name: &str) -> bool {
-    crate::topology::is_read_annotation(name) || crate::storage::ANNOTATIONS.contains(&name)
+    crate::topology::is_read_annotation(name)
+        || crate::storage::ANNOTATIONS.contains(&name)
+        || name == crate::gangs::DELEGATED_ANNOTATION
 }
 
 /// Annotations that are read; all others are skipped.

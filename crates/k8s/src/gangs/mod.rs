@@ -16,6 +16,7 @@ mod wish;
 
 pub use self::api::{Api, workload_of};
 pub use self::job::{JobReading, JobRef, JobView};
+pub(crate) use self::kinds::DELEGATED_ANNOTATION;
 pub use self::kinds::{Asks, GANG_ANNOTATION, JOB, Row};
 pub use self::names::{group as group_name, of_job as group_of_job, workload as workload_name};
 

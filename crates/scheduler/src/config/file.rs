@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tutti_engine::NamedProfile;
 use tutti_k8s::WhenBroken;
+use tutti_k8s::gangs::Integration;
 use tutti_lease::Timing;
 use tutti_model::Text;
 
@@ -84,6 +85,7 @@ struct File {
     limits: LimitsFile,
     timeouts: TimeoutsFile,
     gangs: GangsFile,
+    job_integration: IntegrationFile,
     leader_election: LeaderElectionFile,
     http: HttpFile,
 }
@@ -126,6 +128,28 @@ struct GangsFile {
 enum WhenBrokenFile {
     Keep,
     Unwind,
+}
+
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+enum IntegrationFile {
+    #[default]
+    Auto,
+    On,
+    Off,
+}
+
+impl<'de> Deserialize<'de> for IntegrationFile {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match serde_json::Value::deserialize(deserializer)? {
+            serde_json::Value::String(word) if word.eq_ignore_ascii_case("auto") => Ok(Self::Auto),
+            serde_json::Value::String(word) if word.eq_ignore_ascii_case("on") => Ok(Self::On),
+            serde_json::Value::String(word) if word.eq_ignore_ascii_case("off") => Ok(Self::Off),
+            // In YAML as many programs read and write it, on and off are true and false.
+            serde_json::Value::Bool(true) => Ok(Self::On),
+            serde_json::Value::Bool(false) => Ok(Self::Off),
+            other => Err(serde::de::Error::custom(format!("{other} is none of Auto, On, Off"))),
+        }
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -244,6 +268,11 @@ impl From<&Settings> for File {
                     WhenBroken::Unwind => WhenBrokenFile::Unwind,
                 },
             },
+            job_integration: match config.job_integration {
+                Integration::Auto => IntegrationFile::Auto,
+                Integration::On => IntegrationFile::On,
+                Integration::Off => IntegrationFile::Off,
+            },
             leader_election: LeaderElectionFile {
                 enabled,
                 lease_name: name,
@@ -294,6 +323,11 @@ impl File {
                 when_broken: match self.gangs.when_broken {
                     WhenBrokenFile::Keep => WhenBroken::Keep,
                     WhenBrokenFile::Unwind => WhenBroken::Unwind,
+                },
+                job_integration: match self.job_integration {
+                    IntegrationFile::Auto => Integration::Auto,
+                    IntegrationFile::On => Integration::On,
+                    IntegrationFile::Off => Integration::Off,
                 },
             },
             lease: enabled.then_some(lease),
@@ -349,6 +383,7 @@ timeouts: {{request: 1m30s}}
 gangs: {{grace: 2m, patience: 10m, whenBroken: Unwind}}
 leaderElection: {{enabled: true, leaseNamespace: here, leaseDuration: 2s, renewDeadline: 1s, retryPeriod: 300ms}}
 http: {{address: '0.0.0.0:9', debugFromAnywhere: true}}
+jobIntegration: on
 "
         );
         let settings = parse(&text).unwrap();
@@ -361,6 +396,7 @@ http: {{address: '0.0.0.0:9', debugFromAnywhere: true}}
         assert_eq!(settings.config.gang_grace, Duration::from_secs(120));
         assert_eq!(settings.config.gang_patience, Duration::from_secs(600));
         assert_eq!(settings.config.when_broken, WhenBroken::Unwind);
+        assert_eq!(settings.config.job_integration, Integration::On);
         assert_eq!((first.profile.weights.image_locality, first.profile.spreads_by_default), (0, false));
         assert_eq!(first.profile.weights.taint_toleration, 3, "what is not said stays as it is");
         let lease = settings.lease.as_ref().unwrap();
@@ -387,6 +423,7 @@ http: {{address: '0.0.0.0:9', debugFromAnywhere: true}}
             ("gangs: {grace: 0s}".to_owned(), "gangs.grace: want more than 0s"),
             ("gangs: {patience: 999h}".to_owned(), "gangs.patience: want at most 168h"),
             ("gangs: {whenBroken: Burn}".to_owned(), "gangs.whenBroken: unknown variant"),
+            ("jobIntegration: maybe".to_owned(), "jobIntegration: \"maybe\" is none of Auto, On, Off"),
             ("profiles: []".to_owned(), "profiles: want 1 to 64"),
             ("profiles: [{}, {}]".to_owned(), "profiles[1].schedulerNames[0]: \"tutti\" is there twice"),
             (

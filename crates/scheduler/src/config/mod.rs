@@ -16,7 +16,8 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::time::Duration;
 use tutti_engine::NamedProfile;
-use tutti_k8s::WhenBroken;
+use tutti_k8s::gangs::{Api, Integration};
+use tutti_k8s::{Capabilities, WhenBroken};
 use tutti_model::Text;
 
 /// Settings of the scheduler.
@@ -48,6 +49,9 @@ pub struct Config {
     pub when_broken: WhenBroken,
     /// After this time without room, what becomes free is kept for a gang; zero never does.
     pub gang_patience: Duration,
+    /// Whether groups are made for Jobs, and pods of Jobs that are to have one wait for it. Whoever makes them must be
+    /// told the same.
+    pub job_integration: Integration,
 }
 
 impl Default for Config {
@@ -68,6 +72,7 @@ impl Default for Config {
             gang_patience: Duration::from_secs(
                 engine.patience_seconds.map_or(0, |seconds| u64::from(seconds.get())),
             ),
+            job_integration: Integration::default(),
         }
     }
 }
@@ -153,6 +158,12 @@ impl Config {
     /// All names as a text for people.
     pub fn names_in_words(&self) -> String {
         self.scheduler_names().map(|name| &**name).collect::<Vec<&str>>().join(", ")
+    }
+
+    /// How groups are made for Jobs; `None` if none are.
+    pub(crate) fn job_groups(&self, capabilities: &Capabilities) -> Option<Api> {
+        let groups = capabilities.pod_group.as_ref().filter(|_| self.job_integration != Integration::Off);
+        groups.and_then(Api::of)
     }
 
     pub(crate) fn serves(&self, scheduler_name: &str) -> bool {

@@ -7,6 +7,7 @@ use super::message::Fact;
 use super::{Belief, Core, KnownGroup, KnownNode, KnownPod, Standing};
 use std::collections::BTreeSet;
 use tutti_engine::{Event, UnitKey};
+use tutti_k8s::gangs::JobReading;
 use tutti_k8s::request::Regarding;
 use tutti_k8s::{ConditionStatus, GroupReading, NodeReading, ObjectError, ObjectKind, PodReading};
 use tutti_model::{Group, Labels, ObjectKey, Pod, Text, Time};
@@ -68,6 +69,12 @@ impl Core {
                     self.budget_gone(&key);
                 }
             }
+            ObjectKind::Job => {
+                let known: Vec<ObjectKey> = self.members.jobs().cloned().collect();
+                for key in vanished(known.iter(), &listed) {
+                    self.members.job_gone(&key);
+                }
+            }
             ObjectKind::Composite => {
                 for key in vanished(self.composites.keys(), &listed) {
                     self.composite_gone(&key, now);
@@ -75,6 +82,7 @@ impl Core {
             }
         }
         self.unavailable.remove(&kind);
+        self.await_jobs(now);
         self.list_settled(kind, now);
     }
 
@@ -85,6 +93,7 @@ impl Core {
         if self.unavailable.insert(kind) {
             self.report(Fact::Unavailable { kind, why });
         }
+        self.await_jobs(now);
         if ObjectKind::OPTIONAL.contains(&kind) {
             self.list_settled(kind, now);
         }
@@ -186,6 +195,27 @@ impl Core {
         }
         if newly_bound && let Some(node) = pod.node {
             self.pod_has_node(&key, &node, now);
+        }
+    }
+
+    /// Takes in a Job: its pods may have to wait for its group, or need not any more.
+    pub(super) fn job_set(&mut self, job: &JobReading, now: Time) {
+        if job.key.name.is_empty() {
+            return;
+        }
+        self.listed(ObjectKind::Job, &job.key);
+        let serves = |name: &str| self.config.serves(name);
+        let awaits_group = self.job_groups.as_ref().is_some_and(|api| job.asks.awaits_groups(api, serves));
+        for pod in self.members.job_seen(&job.key, &job.uid, awaits_group) {
+            self.pod_set(pod, now);
+        }
+    }
+
+    /// Pods of Jobs that were not seen wait for them where Jobs can be read.
+    pub(super) fn await_jobs(&mut self, now: Time) {
+        let awaits = self.may_be_listed(ObjectKind::Job);
+        for pod in self.members.await_unseen(awaits) {
+            self.pod_set(pod, now);
         }
     }
 

@@ -1,33 +1,59 @@
-//! Pods that belong to a group because their Job does.
+//! Pods that belong to a group because their Job does, and pods that wait for the group of their Job.
 //!
 //! Where the Job controller does not name the group in its pods, membership follows from the owner: a pod of a Job
 //! is in the group that was made for the same Job, by its uid. A pod that names a group itself is in that one.
 //!
-//! Watches are not ordered among each other, so pods may be seen before their group. Those that could still join it
-//! are kept as they were read. Once a Job has a group its pods stay in it even if the group goes: placed one by one,
-//! they would break what they were meant for.
+//! A Job that is to have a group may have pods before. They are members of the group that it will get, which is not
+//! there yet, and wait like all members of a group that is missing. So do pods of a Job that has not been seen: watches
+//! are not ordered among each other. Pods are kept as they were read until their group is known, because it may turn
+//! out to be another one, or none. Once a Job has a group its pods stay in it even if the group goes: placed one by
+//! one, they would break what they were meant for.
 
 use std::collections::BTreeMap;
 use tutti_k8s::PodReading;
+use tutti_k8s::gangs::{JobRef, group_of_job};
 use tutti_model::{ObjectKey, Text};
 
 /// Jobs with pods or groups, by uid, and the Jobs of both.
 #[derive(Debug, Default)]
 pub(super) struct Members {
     jobs: BTreeMap<Text, JobMembers>,
+    /// Jobs that were seen.
+    uid_of_job: BTreeMap<ObjectKey, Text>,
     job_of_pod: BTreeMap<ObjectKey, Text>,
     job_of_group: BTreeMap<ObjectKey, Text>,
+    /// Groups that pods wait for, and the names of their Jobs.
+    awaited: BTreeMap<ObjectKey, Text>,
+    /// Whether pods of a Job that was not seen wait for it: Jobs are watched, and some get groups.
+    awaits_unseen: bool,
 }
 
 #[derive(Debug, Default)]
 struct JobMembers {
     group: Option<ObjectKey>,
     group_exists: bool,
+    /// Whether it is to have a group before its pods start; `None` if it was not seen.
+    awaits_group: Option<bool>,
+    /// The group that its pods wait for.
+    awaited: Option<ObjectKey>,
     /// Its pods; as they were read while a group could still come for them.
     pods: BTreeMap<ObjectKey, Option<Box<PodReading>>>,
 }
 
 impl Members {
+    /// What to do about pods of Jobs that were not seen. Gives those of which is known now that they need not wait.
+    pub(super) fn await_unseen(&mut self, awaits: bool) -> Vec<PodReading> {
+        let freed = self.awaits_unseen && !awaits;
+        self.awaits_unseen = awaits;
+        let unseen: Vec<Text> = self
+            .jobs
+            .iter()
+            .filter(|(_, members)| freed && members.awaits_group.is_none())
+            .map(|(uid, _)| uid.clone())
+            .collect();
+        unseen.iter().flat_map(|uid| self.reconsider(uid)).collect()
+    }
+
     /// Fills in the group of a pod that names none. Pods that have a node are kept for a group to come only during
     /// the first lists, whose order says nothing: later, one that started alone joins when it is seen next.
     pub(super) fn complete(&mut self, reading: &mut PodReading, is_listing: bool) {
@@ -36,15 +62,77 @@ impl Members {
             self.pod_gone(key);
             return;
         };
-        if self.job_of_pod.get(key).is_some_and(|known| *known != job) {
+        if self.job_of_pod.get(key).is_some_and(|known| *known != job.uid) {
             self.pod_gone(key);
         }
-        self.job_of_pod.insert(key.clone(), job.clone());
-        let members = self.jobs.entry(job).or_default();
-        let may_join = (reading.pod.node.is_none() || is_listing) && !reading.pod.phase.is_terminal();
+        self.job_of_pod.insert(key.clone(), job.uid.clone());
+        let members = self.jobs.entry(job.uid.clone()).or_default();
+        let may_wait = reading.pod.node.is_none() && !reading.pod.phase.is_terminal();
+        let may_join = may_wait || (is_listing && !reading.pod.phase.is_terminal());
         let kept = (members.group.is_none() && may_join).then(|| Box::new(reading.clone()));
         members.pods.insert(key.clone(), kept);
-        reading.pod.group.clone_from(&members.group);
+        reading.pod.group = match &members.group {
+            Some(group) => Some(group.clone()),
+            None if may_wait && members.awaits_group.unwrap_or(self.awaits_unseen) => {
+                Some(self.await_group(&job, &reading.pod.key.namespace))
+            }
+            None => None,
+        };
+    }
+
+    /// The group that a Job will get.
+    fn await_group(&mut self, job: &JobRef, namespace: &Text) -> ObjectKey {
+        if let Some(awaited) = self.jobs.get(&job.uid).and_then(|members| members.awaited.clone()) {
+            return awaited;
+        }
+        let group = ObjectKey::new(namespace.clone(), group_of_job(&job.name, &job.uid));
+        self.awaited.insert(group.clone(), job.name.clone());
+        self.jobs.entry(job.uid.clone()).or_default().awaited = Some(group.clone());
+        group
+    }
+
+    /// The name of the Job whose pods wait for this group.
+    pub(super) fn job_awaiting(&self, group: &ObjectKey) -> Option<&Text> {
+        self.awaited.get(group)
+    }
+
+    /// Notes whether a Job is to have a group before its pods start, and gives the pods for which that is news.
+    pub(super) fn job_seen(&mut self, job: &ObjectKey, uid: &Text, awaits_group: bool) -> Vec<PodReading> {
+        if self.uid_of_job.get(job).is_some_and(|known| known != uid) {
+            self.job_gone(job);
+        }
+        self.uid_of_job.insert(job.clone(), uid.clone());
+        let members = self.jobs.entry(uid.clone()).or_default();
+        let before = members.awaits_group.replace(awaits_group).unwrap_or(self.awaits_unseen);
+        if before == awaits_group { Vec::new() } else { self.reconsider(uid) }
+    }
+
+    /// A Job is gone. Its pods go, too, or lose their owner, and until then nothing changes for them.
+    pub(super) fn job_gone(&mut self, job: &ObjectKey) {
+        let Some(uid) = self.uid_of_job.remove(job) else { return };
+        if let Some(members) = self.jobs.get_mut(&uid) {
+            members.awaits_group = None;
+        }
+        self.drop_if_unused(&uid);
+    }
+
+    /// All Jobs that were seen and are not gone.
+    pub(super) fn jobs(&self) -> impl Iterator<Item = &ObjectKey> {
+        self.uid_of_job.keys()
+    }
+
+    /// The pods of a Job that are in no group which exists, to be completed anew.
+    fn reconsider(&mut self, uid: &Text) -> Vec<PodReading> {
+        self.awaits_no_longer(uid);
+        let members = self.jobs.get(uid).filter(|members| members.group.is_none());
+        let kept = members.into_iter().flat_map(|members| members.pods.values().flatten());
+        kept.map(|reading| (**reading).clone()).collect()
+    }
+
+    fn awaits_no_longer(&mut self, uid: &Text) {
+        if let Some(group) = self.jobs.get_mut(uid).and_then(|members| members.awaited.take()) {
+            self.awaited.remove(&group);
+        }
     }
 
     /// Notes the group of a Job, and gives the pods that are in it from now on.
@@ -60,7 +148,9 @@ impl Members {
         self.job_of_group.insert(group.clone(), job.clone());
         let in_namespace = |pod: &ObjectKey| pod.namespace == group.namespace;
         let kept = members.pods.iter_mut().filter(|(pod, _)| in_namespace(pod));
-        kept.filter_map(|(_, reading)| reading.take()).map(|reading| *reading).collect()
+        let joining = kept.filter_map(|(_, reading)| reading.take()).map(|reading| *reading).collect();
+        self.awaits_no_longer(job);
+        joining
     }
 
     pub(super) fn group_gone(&mut self, group: &ObjectKey) {
@@ -87,7 +177,11 @@ impl Members {
     }
 
     fn drop_if_unused(&mut self, job: &Text) {
-        if self.jobs.get(job).is_some_and(|members| members.pods.is_empty() && !members.group_exists) {
+        let is_unused = |members: &JobMembers| {
+            members.pods.is_empty() && !members.group_exists && members.awaits_group.is_none()
+        };
+        if self.jobs.get(job).is_some_and(is_unused) {
+            self.awaits_no_longer(job);
             self.jobs.remove(job);
         }
     }
@@ -101,7 +195,7 @@ mod tests {
     fn reading(name: &str, job: Option<&str>, node: Option<&str>) -> PodReading {
         let mut pod = Pod::new(ObjectKey::new("a", name), name);
         pod.node = node.map(Text::from);
-        let job = job.map(Text::from);
+        let job = job.map(|uid| JobRef { uid: uid.into(), name: format!("name-of-{uid}").into() });
         PodReading {
             pod,
             version: "1".into(),
@@ -173,6 +267,77 @@ mod tests {
         for pod in ["p", "q"] {
             members.pod_gone(&ObjectKey::new("a", pod));
         }
+        assert_empty(&members);
+    }
+
+    fn assert_empty(members: &Members) {
         assert!(members.jobs.is_empty() && members.job_of_pod.is_empty() && members.job_of_group.is_empty());
+        assert!(members.uid_of_job.is_empty() && members.awaited.is_empty());
+    }
+
+    fn see_job(members: &mut Members, uid: &str, awaits_group: bool) -> Vec<String> {
+        let key = ObjectKey::new("a", format!("name-of-{uid}"));
+        let pods = members.job_seen(&key, &uid.into(), awaits_group);
+        pods.iter().map(|reading| reading.pod.key.name.to_string()).collect()
+    }
+
+    fn awaited(uid: &str) -> Option<ObjectKey> {
+        Some(ObjectKey::new("a", group_of_job(&format!("name-of-{uid}"), uid)))
+    }
+
+    #[test]
+    fn pods_of_a_job_that_is_to_have_a_group_wait_for_it_in_whichever_order_they_are_seen() {
+        let mut members = Members::default();
+        members.await_unseen(true);
+        assert_eq!(group_of(&mut members, reading("early", Some("j"), None)), awaited("j"), "not seen yet");
+        assert_eq!(see_job(&mut members, "j", true), [""; 0], "that is no news");
+        assert_eq!(group_of(&mut members, reading("late", Some("j"), None)), awaited("j"));
+        let group_awaited = awaited("j").unwrap();
+        assert_eq!(members.job_awaiting(&group_awaited).map(|name| &**name), Some("name-of-j"));
+        assert_eq!(joined(&mut members, "j"), ["early", "late"]);
+        assert_eq!(members.job_awaiting(&group_awaited), None);
+        assert_eq!(group_of(&mut members, reading("later", Some("j"), None)), Some(group()));
+    }
+
+    #[test]
+    fn pods_of_a_job_without_a_group_wait_only_until_it_is_seen() {
+        let mut members = Members::default();
+        members.await_unseen(true);
+        assert_eq!(group_of(&mut members, reading("p", Some("j"), None)), awaited("j"));
+        assert_eq!(see_job(&mut members, "j", false), ["p"]);
+        assert_eq!(group_of(&mut members, reading("p", Some("j"), None)), None);
+        assert_eq!(see_job(&mut members, "j", true), ["p"], "it was annotated since");
+        assert_eq!(group_of(&mut members, reading("p", Some("j"), None)), awaited("j"));
+        assert_eq!(group_of(&mut members, reading("q", Some("j"), Some("n"))), None, "it has started");
+    }
+
+    #[test]
+    fn where_jobs_cannot_be_read_nobody_waits_for_them() {
+        let mut members = Members::default();
+        members.await_unseen(true);
+        assert_eq!(group_of(&mut members, reading("p", Some("j"), None)), awaited("j"));
+        see_job(&mut members, "k", true);
+        group_of(&mut members, reading("q", Some("k"), None));
+        let freed = members.await_unseen(false);
+        assert_eq!(freed.iter().map(|reading| &*reading.pod.key.name).collect::<Vec<_>>(), ["p"]);
+        assert_eq!(group_of(&mut members, reading("p", Some("j"), None)), None);
+    }
+
+    #[test]
+    fn nothing_is_kept_of_jobs_that_are_gone() {
+        let mut members = Members::default();
+        members.await_unseen(true);
+        see_job(&mut members, "j", true);
+        group_of(&mut members, reading("p", Some("j"), None));
+        let job = ObjectKey::new("a", "name-of-j");
+        assert_eq!(members.jobs().collect::<Vec<_>>(), [&job]);
+        members.job_gone(&job);
+        assert_eq!(group_of(&mut members, reading("p", Some("j"), None)), awaited("j"), "it goes, too");
+        members.pod_gone(&ObjectKey::new("a", "p"));
+        assert_empty(&members);
+        let again = |members: &mut Members, uid: &str| members.job_seen(&job, &uid.into(), true);
+        again(&mut members, "first");
+        again(&mut members, "second");
+        assert_eq!(members.jobs.len(), 1, "a Job of the same name is another one");
     }
 }

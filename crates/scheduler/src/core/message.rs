@@ -3,6 +3,7 @@
 use super::gangs::GangState;
 use std::time::Duration;
 use tutti_engine::{Seat, UnitKey};
+use tutti_k8s::gangs::JobReading;
 use tutti_k8s::request::EventNote;
 use tutti_k8s::{
     BudgetReading, ClaimReading, ClassReading, Condition, GroupReading, LimitsReading, NodeReading,
@@ -77,6 +78,10 @@ pub enum Input {
     BudgetSet(Box<BudgetReading>),
     /// A disruption budget is gone.
     BudgetGone(ObjectKey),
+    /// A Job was seen.
+    JobSet(Box<JobReading>),
+    /// A Job is gone.
+    JobGone(ObjectKey),
     /// A request was answered, or will not be. Every request has exactly one answer.
     Answer(Answer),
     /// We are the leader, by a lease that lasts until a time. A core that was made on [`Core::standby`] sends

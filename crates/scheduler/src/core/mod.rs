@@ -62,6 +62,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use storage::{KnownStorage, STORAGE_KINDS};
 use tutti_engine::{Decision, Engine, Event, UnitKey};
+use tutti_k8s::gangs::Api;
 use tutti_k8s::request::EventNote;
 use tutti_k8s::{Capabilities, Condition, ObjectKind};
 use tutti_model::{Group, LabelSelector, ObjectKey, Pod, Text, Time};
@@ -138,6 +139,8 @@ struct KnownNode {
 pub struct Core {
     config: Config,
     capabilities: Capabilities,
+    /// How groups are made for Jobs, if any are.
+    job_groups: Option<Api>,
     engine: Engine,
     pods: BTreeMap<ObjectKey, KnownPod>,
     nodes: BTreeMap<Text, KnownNode>,
@@ -202,7 +205,8 @@ impl Core {
             lookups: LOOKUPS_MAX,
             settle_ms: i64::try_from(config.outcome_settles_after.as_millis()).unwrap_or(i64::MAX),
         };
-        Self {
+        let kinds = kinds(&config, &capabilities);
+        let mut core = Self {
             engine: Engine::new(config.engine()),
             pods: BTreeMap::new(),
             nodes: BTreeMap::new(),
@@ -211,8 +215,8 @@ impl Core {
             namespaces: BTreeSet::new(),
             waiting: BTreeMap::new(),
             waits: Waits::new(),
-            kinds: kinds(&capabilities),
-            unlisted: kinds(&capabilities),
+            unlisted: kinds.clone(),
+            kinds,
             unavailable: BTreeSet::new(),
             bad: BTreeSet::new(),
             listing: BTreeMap::new(),
@@ -241,9 +245,12 @@ impl Core {
             wake_at: None,
             counters: Counters::default(),
             effects: Vec::new(),
+            job_groups: config.job_groups(&capabilities),
             config,
             capabilities,
-        }
+        };
+        core.await_jobs(Time::default());
+        core
     }
 
     /// Takes in what happened, decides, and says what is to be done. Inputs that came together are best given
@@ -327,6 +334,8 @@ impl Core {
             Input::PriorityClassGone(name) => self.priority_class_gone(&name),
             Input::BudgetSet(reading) => self.budget_set(*reading, now),
             Input::BudgetGone(key) => self.budget_gone(&key),
+            Input::JobSet(reading) => self.job_set(&reading, now),
+            Input::JobGone(key) => self.members.job_gone(&key),
             Input::Answer(answer) => self.answered(answer, now),
             Input::Elected { gap, until } => self.elected(gap, until, now),
             Input::Renewed { until } => self.renewed(until),
@@ -372,6 +381,7 @@ impl Core {
         self.kin = Kin::default();
         self.priorities = Priorities::default();
         self.budgets = Budgets::default();
+        self.await_jobs(Time::default());
         self.storage = KnownStorage::default();
         self.volume_waits.clear();
         self.confirms.clear();
@@ -415,7 +425,7 @@ impl Core {
 }
 
 /// The kinds that are listed before anything is decided.
-fn kinds(capabilities: &Capabilities) -> BTreeSet<ObjectKind> {
+fn kinds(config: &Config, capabilities: &Capabilities) -> BTreeSet<ObjectKind> {
     let mut kinds = BTreeSet::from([ObjectKind::Pod, ObjectKind::Node, ObjectKind::Namespace]);
     if capabilities.pod_group.is_some() {
         kinds.insert(ObjectKind::PodGroup);
@@ -428,6 +438,9 @@ fn kinds(capabilities: &Capabilities) -> BTreeSet<ObjectKind> {
     }
     if capabilities.optional {
         kinds.extend(ObjectKind::OPTIONAL);
+    }
+    if config.job_groups(capabilities).is_none() {
+        kinds.remove(&ObjectKind::Job);
     }
     kinds
 }

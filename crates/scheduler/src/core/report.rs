@@ -125,7 +125,10 @@ impl Core {
         let message = match &waiting.unit {
             UnitKey::Group(key) => {
                 self.group_refused(&waiting.unit, &waiting.refusal, &sentence, now);
-                Text::from(format!("pod group {}: {sentence}", key.name))
+                match self.members.job_awaiting(key) {
+                    Some(job) => Text::from(format!("waits for the PodGroup of Job {job}")),
+                    None => Text::from(format!("pod group {}: {sentence}", key.name)),
+                }
             }
             UnitKey::Composite(key) => {
                 let message = Text::from(format!("composite pod group {}: {sentence}", key.name));

@@ -71,6 +71,7 @@ impl Dumper {
             stateful_sets: self.if_readable(ObjectKind::StatefulSet).await?,
             priority_classes: self.if_readable(ObjectKind::PriorityClass).await?,
             disruption_budgets: self.if_readable(ObjectKind::Budget).await?,
+            jobs: self.if_readable(ObjectKind::Job).await?,
         })
     }
 
@@ -136,7 +137,9 @@ fn projected(mut object: DynamicObject, kind: &str) -> Result<Value, serde_json:
         }
     }
     let is_named_so = |optional: &ObjectKind| optional.api().is_some_and(|(_, name)| name == kind);
-    if ObjectKind::OPTIONAL.iter().any(is_named_so) {
+    if is_named_so(&ObjectKind::Job) {
+        project_job(&mut value);
+    } else if ObjectKind::OPTIONAL.iter().any(is_named_so) {
         for part in ["/spec", "/status"] {
             if let Some(fields) = value.pointer_mut(part) {
                 retain(fields, &SELECTING_FIELDS);
@@ -144,6 +147,20 @@ fn projected(mut object: DynamicObject, kind: &str) -> Result<Value, serde_json:
         }
     }
     Ok(value)
+}
+
+/// What decides whether pods of a Job wait for its group.
+fn project_job(job: &mut Value) {
+    for (part, fields) in [
+        ("/spec", &["parallelism", "completions", "completionMode", "scheduling", "template"][..]),
+        ("/spec/template", &["spec"]),
+        ("/spec/template/spec", &["schedulerName", "schedulingGroup", "priorityClassName"]),
+        ("/status", &["ready", "succeeded", "failed", "conditions"]),
+    ] {
+        if let Some(object) = job.pointer_mut(part) {
+            retain(object, fields);
+        }
+    }
 }
 
 fn retain(object: &mut Value, fields: &[&str]) {

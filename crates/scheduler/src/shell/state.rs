@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tutti_engine::Decision;
+use tutti_k8s::gangs::JobView;
 use tutti_k8s::kin::{self, SelectingKind};
 use tutti_k8s::view::View;
 use tutti_k8s::{
@@ -69,6 +70,8 @@ pub(super) struct OptionalObjects {
     pub(super) stateful_sets: Option<Vec<Value>>,
     pub(super) priority_classes: Option<Vec<Value>>,
     pub(super) disruption_budgets: Option<Vec<Value>>,
+    #[serde(default)]
+    pub(super) jobs: Option<Vec<Value>>,
 }
 
 /// Why a dump cannot be replayed.
@@ -203,7 +206,9 @@ impl OptionalObjects {
         tell_list("optional.priorityClasses", ObjectKind::PriorityClass, classes, class, inputs)?;
         let budget = |budget: BudgetView| Input::BudgetSet(Box::new(budget.read()));
         let budgets = self.disruption_budgets;
-        tell_list("optional.disruptionBudgets", ObjectKind::Budget, budgets, budget, inputs)
+        tell_list("optional.disruptionBudgets", ObjectKind::Budget, budgets, budget, inputs)?;
+        let job = |job: JobView| Input::JobSet(Box::new(job.read()));
+        tell_list("optional.jobs", ObjectKind::Job, self.jobs, job, inputs)
     }
 }
 

@@ -2,12 +2,14 @@
 
 use super::watch::Watch;
 use super::workloads::Seen;
+use crate::config::Config;
 use crate::core::message::Input;
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use std::fmt;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tutti_k8s::gangs::JobView;
 use tutti_k8s::kin::SelectingKind;
 use tutti_k8s::view::View;
 use tutti_k8s::{
@@ -18,6 +20,7 @@ use tutti_k8s::{
 /// Starts a watch of every kind that the cluster serves.
 pub(super) fn start(
     client: &Client,
+    config: &Config,
     capabilities: &Capabilities,
     input: &mpsc::Sender<Seen>,
     tasks: &mut JoinSet<()>,
@@ -30,6 +33,9 @@ pub(super) fn start(
     }
     if capabilities.optional {
         watches.start_optional();
+        if config.job_groups(capabilities).is_some() {
+            watches.start_jobs();
+        }
     }
 }
 
@@ -142,6 +148,15 @@ impl Watches<'_> {
             self.all(),
             |budget: BudgetView| Input::BudgetSet(Box::new(budget.read())),
             |budget: BudgetView| Input::BudgetGone(budget.key()),
+        );
+    }
+
+    fn start_jobs(&mut self) {
+        self.start(
+            ObjectKind::Job,
+            self.all(),
+            |job: JobView| Input::JobSet(Box::new(job.read())),
+            |job: JobView| Input::JobGone(job.key()),
         );
     }
 

@@ -2,6 +2,7 @@
 
 mod first_claim;
 mod gangs;
+mod jobs;
 mod leading;
 mod optional;
 mod replay;

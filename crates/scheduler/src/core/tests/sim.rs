@@ -8,6 +8,7 @@ use crate::core::message::{
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroU32;
 use tutti_engine::Seat;
+use tutti_k8s::gangs::{JobReading, JobRef};
 use tutti_k8s::marks::{FULLY_BOUND, UNWIND_AT};
 use tutti_k8s::request::EventNote;
 use tutti_k8s::{
@@ -84,6 +85,10 @@ pub(super) struct Sim {
     pub(super) events: Vec<EventNote>,
     pub(super) facts: Vec<Fact>,
     pub(super) storage: super::volumes::SimStorage,
+    pub(super) jobs: BTreeMap<ObjectKey, JobReading>,
+    /// Pods and groups that belong to Jobs.
+    pub(super) job_of_pod: BTreeMap<ObjectKey, JobRef>,
+    pub(super) job_of_group: BTreeMap<ObjectKey, Text>,
     /// Controllers of pods, and priority classes of groups.
     pub(super) replicators: BTreeMap<ObjectKey, (ObjectKind, ObjectKey)>,
     pub(super) priority_classes: BTreeMap<ObjectKey, Text>,
@@ -166,6 +171,9 @@ impl Sim {
             events: Vec::new(),
             facts: Vec::new(),
             storage: super::volumes::SimStorage::default(),
+            jobs: BTreeMap::new(),
+            job_of_pod: BTreeMap::new(),
+            job_of_group: BTreeMap::new(),
             replicators: BTreeMap::new(),
             priority_classes: BTreeMap::new(),
         }
@@ -279,7 +287,7 @@ impl Sim {
             version: self.version.to_string().into(),
             scheduled: self.pod_conditions.get(&pod.key).cloned(),
             controlled: !self.uncontrolled.contains(&pod.key),
-            job: None,
+            job: self.job_of_pod.get(&pod.key).cloned(),
             replicator: self.replicators.get(&pod.key).cloned(),
             errors: errors.collect(),
             pod,
@@ -296,7 +304,7 @@ impl Sim {
             scheduled: self.group_conditions.get(key).cloned(),
             priority_class: self.priority_classes.get(key).cloned(),
             marks: self.marks.get(key).cloned().unwrap_or_default(),
-            job: None,
+            job: self.job_of_group.get(key).cloned(),
             group: Some(group),
             errors: vec![],
         }
@@ -344,6 +352,11 @@ impl Sim {
             ObjectKind::PodGroup => {
                 for name in self.groups.keys().map(|key| key.name.clone()).collect::<Vec<_>>() {
                     self.tell_group(&name);
+                }
+            }
+            ObjectKind::Job => {
+                for job in self.jobs.values().cloned().collect::<Vec<_>>() {
+                    self.notify(kind, Input::JobSet(Box::new(job)));
                 }
             }
             // No namespace of the simulated cluster has labels, so none needs to be told. Of other kinds it has nothing.
