@@ -1,8 +1,9 @@
-//! Benchmarks: `cargo run --release -p tutti-bench -- engine|cluster [--json]`. See bench/RESULTS.md.
+//! Benchmarks: `cargo run --release -p tutti-bench -- engine|cluster|jobs [--json]`. See bench/RESULTS.md.
 
 mod cluster;
 mod engine;
 mod fleet;
+mod jobs;
 mod packing;
 mod report;
 mod topology;
@@ -54,6 +55,18 @@ enum What {
         #[arg(long, default_value_t = 50)]
         watchers: usize,
     },
+    /// Many Jobs at once on the embedded cluster, until every pod has a node.
+    Jobs {
+        /// One JSON object a line: {"case":…,"nodes":…,"value":…,"unit":…}.
+        #[arg(long)]
+        json: bool,
+        /// Jobs that are created.
+        #[arg(long, default_value_t = 1_000)]
+        jobs: usize,
+        /// Pods of each of them.
+        #[arg(long, default_value_t = 8)]
+        pods: usize,
+    },
 }
 
 fn main() -> anyhow::Result<()> {
@@ -64,6 +77,9 @@ fn main() -> anyhow::Result<()> {
         What::Cluster { json, only, pods, listed, nodes, watchers } => {
             let sizes = cluster::Sizes { pods, listed, nodes, watchers };
             cluster::run(&sizes, &only, &mut report::Report::new(json))
+        }
+        What::Jobs { json, jobs, pods } => {
+            jobs::run(&jobs::Sizes { jobs, pods }, &mut report::Report::new(json))
         }
     }
 }
