@@ -1,11 +1,11 @@
 //! `tutti controller`: the controllers of a cluster that somebody else runs.
 
 use crate::console::{Console, Style};
-use crate::replica::{self, HttpAddress, http_address};
+use crate::replica::{self, HttpAddress, JobIntegration, http_address};
 use crate::signals;
 use crate::webhook_args::WebhookArgs;
 use anyhow::Context as _;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use tokio::sync::watch;
@@ -29,16 +29,17 @@ pub(crate) struct ControllerArgs {
     /// Kubeconfig of the cluster.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// The scheduler's configuration file: its names, and where and how leaders are elected. It is read again when it
+    /// The scheduler's configuration file: its names, whether Jobs get groups, and how leaders are elected. It is read again when it
     /// changes. Options win over it.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Name under which pods ask for Tutti; may be repeated. Default: `tutti`.
     #[arg(long = "scheduler-name", value_name = "NAME")]
     scheduler_names: Vec<String>,
-    /// Whether groups are made for Jobs: unless the cluster's own Job controller makes them, always, or never.
-    #[arg(long, value_name = "WHEN", default_value = "auto")]
-    job_integration: JobIntegration,
+    /// Whether groups are made for Jobs: unless the cluster's own Job controller makes them, always, or never. The
+    /// scheduler must be told the same. Default: auto.
+    #[arg(long, value_name = "WHEN")]
+    job_integration: Option<JobIntegration>,
     /// Whether replicas elect a leader. Default: true.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     leader_elect: Option<bool>,
@@ -49,26 +50,10 @@ pub(crate) struct ControllerArgs {
     webhooks: WebhookArgs,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum JobIntegration {
-    Auto,
-    On,
-    Off,
-}
-
-impl From<JobIntegration> for Integration {
-    fn from(value: JobIntegration) -> Self {
-        match value {
-            JobIntegration::Auto => Self::Auto,
-            JobIntegration::On => Self::On,
-            JobIntegration::Off => Self::Off,
-        }
-    }
-}
-
 /// Runs until Ctrl-C or SIGTERM.
 pub(crate) async fn run(args: ControllerArgs) -> anyhow::Result<()> {
-    let shared = shared_settings(args.config.clone(), args.scheduler_names.clone())?;
+    let integration = args.job_integration.map(Integration::from);
+    let shared = shared_settings(args.config.clone(), args.scheduler_names.clone(), integration)?;
     let connection = tutti_k8s::connect::connect(args.kubeconfig.as_deref()).await?;
     let lease = match args.leader_elect {
         Some(false) => None,
@@ -80,9 +65,8 @@ pub(crate) async fn run(args: ControllerArgs) -> anyhow::Result<()> {
         (replica::place(LEASE, lease.namespace.as_deref(), own_namespace), lease.timing)
     });
     let http = args.http_address.map_or(Some(DEFAULT_HTTP), |HttpAddress(address)| address);
-    let integration = args.job_integration.into();
     say_what_runs(&shared.borrow(), http, lease.is_some(), &connection.url);
-    let settings = settings_of(shared, integration);
+    let settings = settings_of(shared);
     let namespace = lease.as_ref().map(|(place, _)| place.namespace.as_str());
     let webhooks = args.webhooks.options(namespace.or(connection.own_namespace.as_deref()));
     let surroundings = Surroundings { http, webhooks, lease };
@@ -94,9 +78,11 @@ pub(crate) async fn run(args: ControllerArgs) -> anyhow::Result<()> {
 fn shared_settings(
     file: Option<PathBuf>,
     scheduler_names: Vec<String>,
+    integration: Option<Integration>,
 ) -> anyhow::Result<watch::Receiver<tutti_scheduler::Settings>> {
     let adjust = move |mut settings: tutti_scheduler::Settings| {
         settings.config.rename(&scheduler_names)?;
+        settings.config.job_integration = integration.unwrap_or(settings.config.job_integration);
         settings.validate()?;
         Ok(settings)
     };
@@ -107,13 +93,10 @@ fn shared_settings(
 }
 
 /// What of that matters here, as long as somebody listens.
-fn settings_of(
-    mut shared: watch::Receiver<tutti_scheduler::Settings>,
-    integration: Integration,
-) -> watch::Receiver<Settings> {
-    let read = move |shared: &tutti_scheduler::Settings| Settings {
+fn settings_of(mut shared: watch::Receiver<tutti_scheduler::Settings>) -> watch::Receiver<Settings> {
+    let read = |shared: &tutti_scheduler::Settings| Settings {
         scheduler_names: shared.config.scheduler_names().map(ToString::to_string).collect(),
-        integration,
+        integration: shared.config.job_integration,
     };
     let (tell, settings) = watch::channel(read(&shared.borrow_and_update()));
     tokio::spawn(async move {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tutti_engine::{NamedProfile, Profile};
+use tutti_k8s::gangs::Integration;
 use tutti_scheduler::{Config, Error};
 
 /// The scheduler names that pods can ask for: its own, and the one that pods have by default.
@@ -24,11 +25,12 @@ pub(crate) struct Scheduler {
 }
 
 impl Scheduler {
-    /// Starts it.
-    pub(crate) fn start(client: Client) -> Self {
+    /// Starts it. Pods of Jobs that are to have a group wait for it if somebody makes groups.
+    pub(crate) fn start(client: Client, job_integration: Integration) -> Self {
         let config = Config {
             profiles: vec![NamedProfile::new(&NAMES, Profile::default())],
             shutdown_grace: SHUTDOWN_GRACE,
+            job_integration,
             ..Config::default()
         };
         let (stop, stopped) = oneshot::channel();

@@ -1,6 +1,9 @@
-//! What commands that run as several replicas beside a cluster have in common: a lease, and an address for questions.
+//! What commands that run as several replicas beside a cluster have in common: a lease, an address for questions,
+//! and what both have to agree on.
 
+use clap::ValueEnum;
 use std::net::SocketAddr;
+use tutti_k8s::gangs::Integration;
 use tutti_lease::Place;
 
 /// Where replicas keep what they share if neither the configuration nor the cluster says so.
@@ -17,6 +20,24 @@ pub(crate) fn http_address(text: &str) -> Result<HttpAddress, String> {
     }
     let wrong = |_| format!("{text:?} is neither IP:PORT nor off");
     text.parse().map(|address| HttpAddress(Some(address))).map_err(wrong)
+}
+
+/// Whether groups are made for Jobs.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum JobIntegration {
+    Auto,
+    On,
+    Off,
+}
+
+impl From<JobIntegration> for Integration {
+    fn from(value: JobIntegration) -> Self {
+        match value {
+            JobIntegration::Auto => Self::Auto,
+            JobIntegration::On => Self::On,
+            JobIntegration::Off => Self::Off,
+        }
+    }
 }
 
 /// Where the lease is, and who we are in it.

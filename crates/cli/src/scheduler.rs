@@ -1,12 +1,13 @@
 //! `tutti scheduler`: the scheduler of a cluster that somebody else runs.
 
 use crate::console::{Console, Style};
-use crate::replica::{self, HttpAddress, http_address};
+use crate::replica::{self, HttpAddress, JobIntegration, http_address};
 use crate::signals;
 use anyhow::Context as _;
 use clap::Args;
 use std::path::PathBuf;
 use tokio::sync::watch;
+use tutti_k8s::gangs::Integration;
 use tutti_scheduler::config::{self, LeaseSettings};
 use tutti_scheduler::{ConfigError, Settings};
 
@@ -32,6 +33,10 @@ pub(crate) struct SchedulerArgs {
     /// profiles names them itself.
     #[arg(long = "scheduler-name", value_name = "NAME")]
     scheduler_names: Vec<String>,
+    /// Whether groups are made for Jobs, and pods of Jobs that are to have one wait for it. `tutti controller`, which
+    /// makes them, must be told the same. Default: auto.
+    #[arg(long, value_name = "WHEN")]
+    job_integration: Option<JobIntegration>,
     /// Whether replicas elect a leader. Without, there must never be two of them. Default: true.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     leader_elect: Option<bool>,
@@ -47,6 +52,7 @@ pub(crate) struct SchedulerArgs {
 #[derive(Debug, Clone)]
 struct Overrides {
     scheduler_names: Vec<String>,
+    job_integration: Option<Integration>,
     leader_elect: Option<bool>,
     http_address: Option<HttpAddress>,
 }
@@ -54,6 +60,7 @@ struct Overrides {
 impl Overrides {
     fn apply(&self, mut settings: Settings) -> Result<Settings, ConfigError> {
         settings.config.rename(&self.scheduler_names)?;
+        settings.config.job_integration = self.job_integration.unwrap_or(settings.config.job_integration);
         match self.leader_elect {
             Some(true) => {
                 settings.lease.get_or_insert_with(LeaseSettings::default);
@@ -73,6 +80,7 @@ impl Overrides {
 pub(crate) async fn run(args: SchedulerArgs) -> anyhow::Result<()> {
     let overrides = Overrides {
         scheduler_names: args.scheduler_names,
+        job_integration: args.job_integration.map(Integration::from),
         leader_elect: args.leader_elect,
         http_address: args.http_address,
     };
@@ -122,11 +130,13 @@ mod tests {
     fn options_win_over_the_file() {
         let overrides = Overrides {
             scheduler_names: vec!["default-scheduler".to_owned()],
+            job_integration: Some(Integration::Off),
             leader_elect: Some(false),
             http_address: Some(HttpAddress(None)),
         };
         let settings = overrides.apply(Settings::of_a_cluster()).unwrap();
         assert_eq!(settings.config.names_in_words(), "default-scheduler");
+        assert_eq!(settings.config.job_integration, Integration::Off);
         assert_eq!((settings.lease, settings.http.address), (None, None));
 
         let profiles = "profiles: [{}, {schedulerNames: [packer]}]";
@@ -135,7 +145,12 @@ mod tests {
         let error = overrides.apply(several).unwrap_err().to_string();
         assert!(error.starts_with("--scheduler-name: the configuration has several profiles"), "{error}");
 
-        let none = Overrides { scheduler_names: Vec::new(), leader_elect: None, http_address: None };
+        let none = Overrides {
+            scheduler_names: Vec::new(),
+            job_integration: None,
+            leader_elect: None,
+            http_address: None,
+        };
         assert_eq!(none.apply(Settings::of_a_cluster()).unwrap(), Settings::of_a_cluster());
     }
 }

@@ -12,6 +12,7 @@ use tutti_cluster::cluster::{Cluster, ClusterOptions};
 use tutti_cluster::listener::Port;
 use tutti_cluster::registry::Release;
 use tutti_cluster::{controllers, kubeconfig, kubelet};
+use tutti_k8s::gangs::Integration;
 
 /// Start a cluster to try Tutti on: a Kubernetes API server, simulated nodes and the scheduler, in one process.
 ///
@@ -47,7 +48,7 @@ pub(crate) struct UpArgs {
     /// Do not run the scheduler: pods stay pending until you bind them or run a scheduler of your own.
     #[arg(long)]
     no_scheduler: bool,
-    /// Do not run the controller that makes groups for Jobs.
+    /// Do not run the controller that makes groups for Jobs; pods of Jobs do not wait for groups then.
     #[arg(long)]
     no_controller: bool,
     /// Tell a story of two gangs on a small cluster of its own, then stay up.
@@ -133,7 +134,9 @@ impl Up {
         };
         let shown = path.display().to_string();
         let _file = KubeconfigFile::write(path, self.cluster.kubeconfig())?;
-        let mut scheduler = (!self.args.no_scheduler).then(|| Scheduler::start(self.cluster.client()));
+        // Without the controller nobody makes groups, and nobody should wait for them.
+        let jobs = if self.args.no_controller { Integration::Off } else { Integration::On };
+        let mut scheduler = (!self.args.no_scheduler).then(|| Scheduler::start(self.cluster.client(), jobs));
         let mut controller = match self.args.no_controller {
             true => None,
             false => Some(Controller::start(self.cluster.client()).await.context("no controllers")?),

@@ -53,6 +53,8 @@ impl Purpose {
 /// A control plane. Its processes and its folder end with it.
 #[derive(Debug)]
 pub(crate) struct ControlPlane {
+    release: Release,
+    binary: PathBuf,
     folder: PathBuf,
     kubeconfig: PathBuf,
     parts: Mutex<[Component; 3]>,
@@ -62,6 +64,16 @@ pub(crate) struct ControlPlane {
 impl ControlPlane {
     /// Starts all parts and waits until requests are served.
     pub(crate) async fn start(release: Release, binary: &Path, purpose: Purpose) -> anyhow::Result<Self> {
+        Self::start_with(release, binary, purpose, &[]).await
+    }
+
+    /// The same with further feature gates.
+    pub(crate) async fn start_with(
+        release: Release,
+        binary: &Path,
+        purpose: Purpose,
+        gates: &[&str],
+    ) -> anyhow::Result<Self> {
         let folder = std::env::temp_dir().join(format!("tutti-e2e-{}", uuid::Uuid::new_v4().simple()));
         std::fs::create_dir(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let certificates = Certificates::generate(folder.join("certificates"))?;
@@ -77,19 +89,29 @@ impl ControlPlane {
             component("etcd", etcd_arguments(&folder, &certificates, etcd)),
             component(
                 "kube-apiserver",
-                api_server_arguments(release, purpose, &folder, &certificates, etcd, api),
+                api_server_arguments(release, purpose, gates, &folder, &certificates, etcd, api),
             ),
             component(
                 "kube-controller-manager",
-                controller_manager_arguments(release, purpose, &certificates, &url, controllers)?,
+                controller_manager_arguments(release, purpose, gates, &certificates, &url, controllers)?,
             ),
         ];
-        let this = Self { folder, kubeconfig, parts: Mutex::new(parts), keep_folder: false.into() };
+        let binary = binary.to_owned();
+        let this =
+            Self { release, binary, folder, kubeconfig, parts: Mutex::new(parts), keep_folder: false.into() };
         for part in [Part::Etcd, Part::ApiServer, Part::ControllerManager] {
             this.start_part(part)?;
         }
         this.wait_ready().await?;
         Ok(this)
+    }
+
+    pub(crate) fn release(&self) -> Release {
+        self.release
+    }
+
+    pub(crate) fn binary(&self) -> &Path {
+        &self.binary
     }
 
     pub(crate) fn kubeconfig(&self) -> &Path {
@@ -185,6 +207,7 @@ fn etcd_arguments(folder: &Path, certificates: &Certificates, port: u16) -> Vec<
 fn api_server_arguments(
     release: Release,
     purpose: Purpose,
+    gates: &[&str],
     folder: &Path,
     certificates: &Certificates,
     etcd: u16,
@@ -216,7 +239,7 @@ fn api_server_arguments(
         ("disable-admission-plugins", "ServiceAccount,TaintNodesByCondition".to_owned()),
         ("default-not-ready-toleration-seconds", purpose.toleration_seconds().to_string()),
         ("default-unreachable-toleration-seconds", purpose.toleration_seconds().to_string()),
-        ("feature-gates", release.feature_gates()),
+        ("feature-gates", release.feature_gates(gates)),
         ("runtime-config", release.runtime_config().to_owned()),
     ])
 }
@@ -224,6 +247,7 @@ fn api_server_arguments(
 fn controller_manager_arguments(
     release: Release,
     purpose: Purpose,
+    gates: &[&str],
     certificates: &Certificates,
     url: &str,
     port: u16,
@@ -247,7 +271,10 @@ fn controller_manager_arguments(
         ("node-monitor-grace-period", "8s".to_owned()),
         ("node-startup-grace-period", "8s".to_owned()),
         ("node-eviction-rate", "100".to_owned()),
-        ("feature-gates", release.feature_gates()),
+        // Hundreds of Jobs should not wait for the manners of a client.
+        ("kube-api-qps", "500".to_owned()),
+        ("kube-api-burst", "1000".to_owned()),
+        ("feature-gates", release.feature_gates(gates)),
     ]))
 }
 

@@ -16,7 +16,7 @@ pub(crate) enum Release {
 
 impl Release {
     /// Feature gates of all components. One that a release does not know stops the component.
-    pub(crate) fn feature_gates(self) -> String {
+    pub(crate) fn feature_gates(self, further: &[&str]) -> String {
         let gates: &[&str] = match self {
             Self::V1_36 => &[
                 "GenericWorkload",
@@ -34,7 +34,7 @@ impl Release {
                 "DRAWorkloadResourceClaims",
             ],
         };
-        let on: Vec<String> = gates.iter().map(|gate| format!("{gate}=true")).collect();
+        let on: Vec<String> = gates.iter().chain(further).map(|gate| format!("{gate}=true")).collect();
         on.join(",")
     }
 

@@ -5,6 +5,7 @@ use crate::kube_scheduler::KubeScheduler;
 use crate::wait::{PATIENCE, eventually};
 use anyhow::{Context as _, bail, ensure};
 use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod};
 use kube::Client;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, PostParams};
@@ -98,6 +99,7 @@ impl<'a> World<'a> {
         let everything = ListParams::default();
         // First, or their controller would make the pods again.
         self.replica_sets().delete_collection(&DeleteParams::background(), &everything).await?;
+        self.jobs().delete_collection(&DeleteParams::background(), &everything).await?;
         self.pods().delete_collection(&now, &everything).await?;
         self.groups().delete_collection(&now, &everything).await?;
         let own = ListParams::default().labels(&format!("{STORY_LABEL}={}", self.namespace));
@@ -303,6 +305,32 @@ impl<'a> World<'a> {
         Ok(())
     }
 
+    /// A Job of pods of one CPU that becomes a gang: by its shape in 1.36, by annotation elsewhere.
+    pub(crate) fn gang_job(&self, name: &str, size: u32) -> Value {
+        let by_shape = self.groups.version == "v1alpha2";
+        let annotations = if by_shape { json!({}) } else { json!({"tutti.dev/gang": "true"}) };
+        json!({
+            "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "annotations": annotations},
+            "spec": {"completionMode": "Indexed", "parallelism": size, "completions": size, "template": {"spec": {
+                "schedulerName": "tutti", "restartPolicy": "Never", "terminationGracePeriodSeconds": 1,
+                "containers": [{"name": "main", "image": "any", "resources": {"requests": {"cpu": "1"}}}]}}},
+        })
+    }
+
+    /// Not as a typed object, which may not know all fields.
+    pub(crate) async fn create_job(&self, job: &Value) -> anyhow::Result<()> {
+        let resource = ApiResource::erase::<Job>(&());
+        let jobs = Api::<DynamicObject>::namespaced_with(self.client.clone(), &self.namespace, &resource);
+        let job = serde_json::from_value(job.clone())?;
+        jobs.create(&PostParams::default(), &job).await.context("cannot create a Job")?;
+        Ok(())
+    }
+
+    pub(crate) async fn delete_job(&self, name: &str) -> anyhow::Result<()> {
+        self.jobs().delete(name, &DeleteParams::background()).await?;
+        Ok(())
+    }
+
     pub(crate) async fn delete_pod(&self, name: &str) -> anyhow::Result<()> {
         self.pods().delete(name, &DeleteParams::default()).await?;
         Ok(())
@@ -316,6 +344,32 @@ impl<'a> World<'a> {
 
     pub(crate) fn replica_sets(&self) -> Api<ReplicaSet> {
         Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    pub(crate) fn jobs(&self) -> Api<Job> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// How many Workloads and groups there are.
+    pub(crate) async fn made(&self) -> anyhow::Result<(usize, usize)> {
+        let resource = ApiResource {
+            kind: "Workload".to_owned(),
+            plural: "workloads".to_owned(),
+            ..self.groups.clone()
+        };
+        let workloads =
+            Api::<DynamicObject>::namespaced_with(self.client.clone(), &self.namespace, &resource);
+        let all = ListParams::default();
+        Ok((workloads.list(&all).await?.items.len(), self.groups().list(&all).await?.items.len()))
+    }
+
+    pub(crate) async fn wait_made(&self, workloads: usize, groups: usize) -> anyhow::Result<()> {
+        eventually(&format!("{workloads} Workloads and {groups} groups"), || async {
+            self.check()?;
+            let made = self.made().await?;
+            Ok((made == (workloads, groups)).then_some(()).ok_or_else(|| format!("{made:?}")))
+        })
+        .await
     }
 
     pub(crate) fn groups(&self) -> Api<DynamicObject> {

@@ -5,6 +5,7 @@ mod deploy;
 mod embedded;
 mod faults;
 mod gangs;
+mod jobs;
 mod kubectl;
 mod minimum;
 mod nodes;
@@ -61,6 +62,9 @@ pub(crate) fn all() -> Vec<Story> {
         Nothing topology::topology_of_a_tree_is_solved_as_one_and_every_node_of_it_says_so,
         Nothing volumes::local_volumes_are_given_once_each_to_a_gang,
         Nothing volumes::a_gang_waits_until_all_its_volumes_are_made,
+        Nothing jobs::jobs_become_gangs_where_nobody_else_makes_groups,
+        Nothing jobs::three_hundred_jobs_at_once_are_gangs_and_leave_nothing,
+        OwnControlPlane jobs::jobs_of_a_cluster_that_makes_groups_itself_are_left_to_it,
         Nothing webhooks::a_pod_of_a_job_with_a_group_names_it_and_what_can_never_run_is_warned_of,
         Nothing webhooks::certificates_change_under_load_and_no_request_is_lost,
         Nothing webhooks::controllers_with_exactly_the_rights_of_deploy_make_groups_and_answer,
