@@ -8,6 +8,7 @@ mod demo;
 mod deploy;
 mod gangs;
 mod health;
+mod jobs;
 mod kubectl;
 mod kubectl_script;
 mod process;
