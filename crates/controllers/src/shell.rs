@@ -65,6 +65,7 @@ impl<E: Send + 'static> Watches<E> {
         let api: Api<View<S, T>> = Api::all_with(self.client.clone(), resource);
         let plural = resource.plural.clone();
         let mut listing = Vec::new();
+        let mut is_refused = false;
         let stream = watcher(api, watcher::Config::default()).default_backoff().filter_map(move |news| {
             let change = match news {
                 Ok(watcher::Event::Init) => {
@@ -75,9 +76,18 @@ impl<E: Send + 'static> Watches<E> {
                     listing.push(view);
                     None
                 }
-                Ok(watcher::Event::InitDone) => Some(Change::Listed(std::mem::take(&mut listing))),
+                Ok(watcher::Event::InitDone) => {
+                    is_refused = false;
+                    Some(Change::Listed(std::mem::take(&mut listing)))
+                }
                 Ok(watcher::Event::Apply(view)) => Some(Change::Seen(view)),
                 Ok(watcher::Event::Delete(view)) => Some(Change::Gone(view)),
+                // Nothing is done without it, so somebody should know; once, until it works again.
+                Err(error) if is_refusal(&error) && !is_refused => {
+                    is_refused = true;
+                    tracing::warn!(plural, %error, "controllers may not watch this; they wait until they may");
+                    None
+                }
                 Err(error) => {
                     // Watches end all the time, for good reasons; the watcher starts over by itself.
                     tracing::debug!(plural, %error, "watch of controllers was interrupted");
@@ -358,6 +368,14 @@ impl Writer {
             Api::namespaced_with(self.client.clone(), namespace, resource)
         }
     }
+}
+
+/// True if the server does not serve a kind, or not to us.
+fn is_refusal(error: &watcher::Error) -> bool {
+    let (watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)) = error else {
+        return false;
+    };
+    matches!(code(error), Some(403..=405))
 }
 
 fn trace(resource: &ApiResource, object: &DynamicObject) -> Option<Written> {
