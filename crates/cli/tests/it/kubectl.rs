@@ -150,7 +150,7 @@ fn manifests() -> Vec<String> {
 fn every_example_can_be_applied_and_runs() {
     let names = manifests();
     assert!(names.len() >= 8, "{names:?}");
-    let Some(world) = World::up(&["--nodes", "3", "--gpus", "8"]) else {
+    let Some(world) = World::up(&["--nodes", "3", "--gpus", "16"]) else {
         return;
     };
     // examples/topology.yaml asks for these.
@@ -160,8 +160,10 @@ fn every_example_can_be_applied_and_runs() {
     }
     world.kubectl(&["wait", "--for=condition=Ready", "nodes", "--all", "--timeout=60s"]);
     world.kubectl(&["wait", "--for=condition=Ready", "pods", "-l", "!job-name", "--timeout=60s"]);
+    let gangs = "job-name in (job-gang, job-indexed, job-scheduling)";
+    world.kubectl(&["wait", "--for=condition=Ready", "pods", "-l", gangs, "--timeout=60s"]);
     let groups = world.kubectl(&["get", "podgroups"]);
-    assert_eq!(groups.matches("Scheduled").count(), 5, "{groups}");
+    assert_eq!(groups.matches("Scheduled").count(), 7, "{groups}");
     world.kubectl(&["rollout", "status", "deployment/web", "--timeout=60s"]);
     world.kubectl(&["wait", "--for=condition=Complete", "job/count", "--timeout=60s"]);
 }
