@@ -99,10 +99,11 @@ impl ControlPlane {
         let binary = binary.to_owned();
         let this =
             Self { release, binary, folder, kubeconfig, parts: Mutex::new(parts), keep_folder: false.into() };
-        for part in [Part::Etcd, Part::ApiServer, Part::ControllerManager] {
-            this.start_part(part)?;
-        }
+        this.start_part(Part::Etcd)?;
+        this.start_part(Part::ApiServer)?;
         this.wait_ready().await?;
+        // Not before, because it gives up on an API server that takes long.
+        this.start_part(Part::ControllerManager)?;
         Ok(this)
     }
 
