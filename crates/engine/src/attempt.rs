@@ -33,7 +33,7 @@ pub(crate) struct Ready<'a> {
 impl Engine {
     /// Looks at a unit as it is now.
     pub(crate) fn attempt(&self, unit: &UnitKey) -> Attempt {
-        if self.suspended.contains(unit) {
+        if self.is_suspended(unit) {
             return Attempt::Nothing;
         }
         let members = self.pods.members(unit);

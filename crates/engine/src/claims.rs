@@ -16,23 +16,36 @@ use crate::nodes::NodeId;
 use crate::pods::PodRow;
 use crate::shape::ShapeId;
 use crate::solve::{Outcome, solve};
+use std::collections::BTreeSet;
 use tutti_model::{ObjectKey, Text, Time};
 
 /// How long a vacated seat is kept for whoever replaces the member. Controllers do so within seconds.
 const VACATED_SECONDS: i64 = 60;
 
 impl Engine {
-    /// How many more members of a broken gang must get a seat; `None` if it is not broken. A gang that is being
-    /// unwound claims nothing.
+    /// How many more members of a broken gang must get a seat, or of the broken gangs of a composite; `None` if it is not
+    /// broken. A gang that is being unwound claims nothing.
     pub(crate) fn missing(&self, unit: &UnitKey) -> Option<u32> {
-        let UnitKey::Group(key) = unit else {
-            return None;
-        };
-        if self.suspended.contains(unit) {
+        if self.is_suspended(unit) {
             return None;
         }
-        let minimum = self.pods.group(key)?.object.as_ref()?.policy.minimum();
-        let counted = self.pods.members(unit).iter().filter(|(_, row)| row.counts()).count() as u32;
+        match unit {
+            UnitKey::Pod(_) => None,
+            UnitKey::Group(key) => self.missing_of_group(key),
+            UnitKey::Composite(_) => {
+                let groups: BTreeSet<&ObjectKey> =
+                    self.pods.members(unit).into_iter().filter_map(|(_, row)| row.group.as_ref()).collect();
+                let missing: u32 = groups.into_iter().filter_map(|group| self.missing_of_group(group)).sum();
+                (missing > 0).then_some(missing)
+            }
+        }
+    }
+
+    fn missing_of_group(&self, group: &ObjectKey) -> Option<u32> {
+        let row = self.pods.group(group)?;
+        let minimum = row.object.as_ref()?.policy.minimum();
+        let counts = |member: &&ObjectKey| self.pods.pod(member).is_some_and(PodRow::counts);
+        let counted = row.members.iter().filter(counts).count() as u32;
         (counted > 0 && counted < minimum).then(|| minimum - counted)
     }
 
@@ -71,7 +84,8 @@ impl Engine {
     /// Seats that a broken gang could use although not all of it has room. To be asked while its own promises are
     /// lifted.
     pub(crate) fn usable_seats(&mut self, unit: &UnitKey, members: &Members) -> Vec<(ShapeId, NodeId, u32)> {
-        let Some(missing) = self.missing(unit) else {
+        // What a part of a tree could use says nothing about the rest.
+        let Some(missing) = self.missing(unit).filter(|_| matches!(unit, UnitKey::Group(_))) else {
             return Vec::new();
         };
         let request = members.request().for_any();
@@ -136,8 +150,9 @@ impl Engine {
     /// Somebody else has decided until now: every broken gang is looked at once before all other work, whatever its
     /// priority, so that what was begun is finished first.
     pub(crate) fn take_over(&mut self, now: Time) {
-        let groups: Vec<UnitKey> = self.pods.groups().map(|(key, _)| UnitKey::Group(key.clone())).collect();
-        for unit in groups {
+        let groups = self.pods.groups().map(|(key, _)| UnitKey::Group(key.clone()));
+        let units: BTreeSet<UnitKey> = groups.map(|group| self.pods.root_of(&group)).collect();
+        for unit in units {
             if self.missing(&unit).is_some() {
                 self.firsts.insert(unit.clone());
                 self.touch(&unit, now);
@@ -145,14 +160,30 @@ impl Engine {
         }
     }
 
-    /// A unit is not to be tried until it is resumed, and keeps no seats meanwhile.
+    /// A unit, or the tree that a group is part of, is not to be tried until it is resumed, and keeps no seats meanwhile.
     pub(crate) fn set_suspended(&mut self, unit: &UnitKey, suspended: bool, now: Time) {
+        let root = self.pods.root_of(unit);
         if suspended {
             self.suspended.insert(unit.clone());
-            self.end_hold_of(unit, now);
+            self.end_hold_of(&root, now);
         } else {
             self.suspended.remove(unit);
         }
-        self.touch(unit, now);
+        self.touch(&root, now);
+    }
+
+    /// True if a unit is not to be tried, or a group of it is not.
+    pub(crate) fn is_suspended(&self, unit: &UnitKey) -> bool {
+        if self.suspended.is_empty() || self.suspended.contains(unit) {
+            return !self.suspended.is_empty();
+        }
+        let is_group_suspended = |group: &ObjectKey| self.suspended.contains(&UnitKey::Group(group.clone()));
+        let is_composite = matches!(unit, UnitKey::Composite(_));
+        is_composite
+            && self
+                .pods
+                .members(unit)
+                .iter()
+                .any(|(_, row)| row.group.as_ref().is_some_and(is_group_suspended))
     }
 }

@@ -65,7 +65,7 @@ pub enum Event {
         /// Its identity, as above.
         uid: Text,
     },
-    /// A unit is not to be tried until it is resumed, and keeps no seats meanwhile.
+    /// A unit, or the whole tree of a group, is not to be tried until that is resumed, and keeps no seats meanwhile.
     Suspend(UnitKey),
     /// A unit may be tried again.
     Resume(UnitKey),

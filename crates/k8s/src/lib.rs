@@ -17,6 +17,7 @@ pub mod flat;
 pub mod gangs;
 pub mod group;
 mod images;
+pub mod inheritance;
 mod inter_pod;
 pub mod kin;
 mod lenient;

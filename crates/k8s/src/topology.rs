@@ -75,10 +75,32 @@ pub(crate) const SYNONYMS: [&str; 10] = [
     VOLCANO_TIER,
 ];
 
-/// True if an annotation asks something of the topology: whoever makes a group of another object hands these on.
+/// What an annotation is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Aspect {
+    Levels,
+    Slices,
+    Spread,
+}
+
+/// What an annotation asks of the topology, in whatever words.
+pub(crate) fn aspect(name: &str) -> Option<Aspect> {
+    match name {
+        LEVELS | NETWORK_TIERS | VOLCANO_MODE | VOLCANO_TIER => Some(Aspect::Levels),
+        SLICE_SIZE | SLICE_TOPOLOGY => Some(Aspect::Slices),
+        SPREAD_TOPOLOGY | SPREAD_MOST => Some(Aspect::Spread),
+        _ => [KUEUE, KAI].iter().find_map(|dialect| match name {
+            name if [dialect.required, dialect.preferred].contains(&name) => Some(Aspect::Levels),
+            name if [dialect.slice_size, dialect.slice_topology].contains(&name) => Some(Aspect::Slices),
+            _ => None,
+        }),
+    }
+}
+
+/// True if an annotation asks something of the topology: whoever makes a group of another object hands these on, see
+/// [`crate::inheritance`].
 pub fn is_topology_annotation(name: &str) -> bool {
-    let ours = [LEVELS, SLICE_SIZE, SLICE_TOPOLOGY, SPREAD_TOPOLOGY, SPREAD_MOST, NETWORK_TIERS];
-    ours.contains(&name) || SYNONYMS.contains(&name)
+    aspect(name).is_some()
 }
 
 /// Whose annotations are read.

@@ -2,7 +2,7 @@
 
 use crate::driver::{World, show};
 use expect_test::expect;
-use tutti_engine::refusal::{NoRoom, Scattered};
+use tutti_engine::refusal::{LevelShortage, NoRoom, Scattered};
 use tutti_engine::{Decision, Placement, Refusal, Standing, UnitKey};
 use tutti_model::ObjectKey;
 
@@ -87,6 +87,56 @@ fn a_domain_too_small_is_refused_with_the_best_domain_and_what_is_missing() {
         group default/g (9) waits: 2, the roomiest of 2 values of block (0 too small), has room for 16 of 9 members; 1/b, the roomiest of 4 values of rack (4 too small), has room for 8 of 9 members, 1 short; 8 of 9 members fit (most on b1: 4), short of 1 cpu; 0/2 nodes have room for one more: 2 too little cpu
     "#]]
     .assert_eq(&show(&decisions));
+}
+
+/// What is said about each level: whose it is, its key, how many domains, how many too small, the best and what is needed.
+fn shortages(room: &NoRoom) -> Vec<String> {
+    let line = |level: &LevelShortage| {
+        let whose = level.group.as_deref().map_or_else(String::new, |group| format!("{group}: "));
+        let best =
+            level.best.as_ref().map_or_else(|| "none".to_owned(), |(name, room)| format!("{name} {room}"));
+        format!(
+            "{whose}{} {}/{} short, best {best} of {}",
+            level.key, level.short, level.domains, level.needed
+        )
+    };
+    room.levels.iter().map(line).collect()
+}
+
+#[test]
+fn a_mixed_gang_learns_of_every_level_that_it_requires() {
+    let mut world = world(
+        "group g gang=10 required:block required:rack
+         pod w x9 group=g cpu=1
+         pod big group=g cpu=4",
+    );
+    assert_eq!(
+        shortages(&why(&world.settle())),
+        ["block 0/2 short, best 1 10 of 10", "rack 4/4 short, best 1/a 9 of 10"],
+        "each kind by itself"
+    );
+}
+
+#[test]
+fn a_composite_learns_of_every_level_of_every_part_of_it() {
+    let mut world = world(
+        "composite top gang=2 required:block
+         composite inner parent=top gang=2
+         group l parent=inner gang=9 required:rack
+         group r parent=inner gang=4 required:rack
+         group side parent=top gang=1 preferred:rack
+         pod l x9 group=l cpu=1
+         pod r x4 group=r cpu=1
+         pod s group=side cpu=1",
+    );
+    assert_eq!(
+        shortages(&why(&world.settle())),
+        [
+            "top: block 0/2 short, best 1 14 of 14",
+            "l: rack 4/4 short, best a 8 of 9",
+            "r: rack 0/4 short, best a 4 of 4",
+        ]
+    );
 }
 
 #[test]

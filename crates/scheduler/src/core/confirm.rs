@@ -1,6 +1,6 @@
-//! A last look at a group before its gang starts. Watches may be behind: the minimum may have been raised, or the group
-//! replaced by another of its name, and a gang that is bound by an old picture would start in part. So the group is
-//! read once more, and only if it is as it was decided on, bindings go out.
+//! A last look at groups before they start. Watches may be behind: a minimum may have been raised, or a group or composite
+//! replaced by another of its name, and a gang that is bound by an old picture would start in part. So everything that a
+//! start depends on is read once more, and only if all of it is as it was decided on, bindings go out.
 
 use super::message::{Effect, Fact, GroupLookup};
 use super::{Core, UnitKey};
@@ -15,41 +15,53 @@ const TRIES_MAX: u32 = 6;
 /// Pause before the second look; every further one is twice as long.
 const PAUSE_FIRST_MS: i64 = 200;
 
+/// A group or composite that has to be as it was.
 #[derive(Debug)]
-struct Confirm {
-    placement: Placement,
+struct Question {
+    /// Who starts if it is.
+    unit: UnitKey,
     uid: Text,
     minimum: u32,
     tries: u32,
     asking: bool,
 }
 
-/// Gangs that are about to start.
+/// A placement that waits for answers.
+#[derive(Debug)]
+struct Confirm {
+    placement: Placement,
+    open: BTreeSet<UnitKey>,
+}
+
+/// Units that are about to start.
 #[derive(Debug, Default)]
 pub(crate) struct Confirms {
-    by_group: BTreeMap<ObjectKey, Confirm>,
-    queue: VecDeque<ObjectKey>,
-    paused: BTreeSet<(Time, ObjectKey)>,
-    /// Groups that are being read. One look at a time, so that every answer is that of the latest question.
-    under_way: BTreeSet<ObjectKey>,
-    /// Groups that are read although nothing of theirs is about to start.
-    unsure: BTreeSet<ObjectKey>,
+    by_unit: BTreeMap<UnitKey, Confirm>,
+    /// By the group or composite that is asked about. It is part of one unit.
+    questions: BTreeMap<UnitKey, Question>,
+    queue: VecDeque<UnitKey>,
+    paused: BTreeSet<(Time, UnitKey)>,
+    /// What is being read. One look at a time, so that every answer is that of the latest question.
+    under_way: BTreeSet<UnitKey>,
+    /// What is read although nothing of it is about to start.
+    unsure: BTreeSet<UnitKey>,
 }
 
 impl Confirms {
     /// A group has turned out not to be what it was thought to be; it is read anew.
     pub(crate) fn look(&mut self, group: &ObjectKey) {
+        let group = UnitKey::Group(group.clone());
         if self.unsure.insert(group.clone()) {
-            self.queue.push_back(group.clone());
+            self.queue.push_back(group);
         }
     }
 
-    pub(crate) fn contains(&self, group: &ObjectKey) -> bool {
-        self.by_group.contains_key(group)
+    pub(crate) fn contains(&self, unit: &UnitKey) -> bool {
+        self.by_unit.contains_key(unit)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.by_group.is_empty()
+        self.by_unit.is_empty()
     }
 
     /// Forgets everything but that answers are still to come.
@@ -64,115 +76,186 @@ impl Confirms {
 
     /// The next look that may go out.
     pub(crate) fn next(&mut self, now: Time) -> Option<Effect> {
-        while let Some((until, group)) = self.paused.first().cloned()
+        while let Some((until, object)) = self.paused.first().cloned()
             && until <= now
         {
             self.paused.pop_first();
-            self.queue.push_back(group);
+            self.queue.push_back(object);
         }
         if self.under_way.len() >= LOOKS_MAX {
             return None;
         }
-        while let Some(group) = self.queue.pop_front() {
-            if self.under_way.contains(&group) {
+        while let Some(object) = self.queue.pop_front() {
+            if self.under_way.contains(&object) {
                 // Its turn comes when that answer is there.
                 continue;
             }
-            let is_unsure = self.unsure.remove(&group);
-            let confirm = self.by_group.get_mut(&group);
-            let asks = is_unsure || confirm.is_some();
-            if let Some(confirm) = confirm {
-                confirm.asking = true;
+            let is_unsure = self.unsure.remove(&object);
+            let question = self.questions.get_mut(&object);
+            let asks = is_unsure || question.is_some();
+            if let Some(question) = question {
+                question.asking = true;
             }
             if asks {
-                self.under_way.insert(group.clone());
-                return Some(Effect::GetGroup(group));
+                self.under_way.insert(object.clone());
+                return Some(Effect::GetGroup(object));
             }
         }
         None
     }
 
-    /// The placement that an answer is about; `None` if the question is older than it, or nobody asks any more.
-    fn answered(&mut self, group: &ObjectKey) -> Option<Confirm> {
-        self.under_way.remove(group);
-        let is_asked = self.by_group.get(group).is_some_and(|confirm| confirm.asking);
-        if !is_asked || self.unsure.contains(group) {
-            self.queue.push_back(group.clone());
+    /// Lets a placement wait until all questions have their answer. What comes later for the same unit goes with it.
+    fn ask(&mut self, placement: Placement, questions: Vec<(UnitKey, Question)>) {
+        let unit = placement.unit.clone();
+        let confirm = match self.by_unit.remove(&unit) {
+            Some(mut confirm) => {
+                confirm.placement.seats.extend(placement.seats);
+                confirm.placement.left_out = placement.left_out;
+                confirm
+            }
+            None => Confirm { placement, open: BTreeSet::new() },
+        };
+        let confirm = self.by_unit.entry(unit).or_insert(confirm);
+        for (object, question) in questions {
+            if confirm.open.insert(object.clone()) {
+                self.questions.insert(object.clone(), question);
+                self.queue.push_back(object);
+            }
         }
-        if is_asked { self.by_group.remove(group) } else { None }
+    }
+
+    /// The question that an answer is about; `None` if the question is younger than it, or nobody asks any more.
+    fn answered(&mut self, object: &UnitKey) -> Option<Question> {
+        self.under_way.remove(object);
+        let is_asked = self.questions.get(object).is_some_and(|question| question.asking);
+        if !is_asked || self.unsure.contains(object) {
+            self.queue.push_back(object.clone());
+        }
+        if is_asked { self.questions.remove(object) } else { None }
+    }
+
+    /// One answer is as it should be. Gives the placement if it was the last.
+    fn settle(&mut self, object: &UnitKey, unit: &UnitKey) -> Option<Placement> {
+        let confirm = self.by_unit.get_mut(unit)?;
+        confirm.open.remove(object);
+        if !confirm.open.is_empty() {
+            return None;
+        }
+        self.by_unit.remove(unit).map(|confirm| confirm.placement)
+    }
+
+    /// Gives up on a unit, and on what was asked for its sake.
+    fn give_up(&mut self, unit: &UnitKey) -> Vec<Seat> {
+        let Some(confirm) = self.by_unit.remove(unit) else {
+            return Vec::new();
+        };
+        for object in &confirm.open {
+            self.questions.remove(object);
+        }
+        confirm.placement.seats
     }
 }
 
 impl Core {
-    /// Sends a placement on its way: a gang that starts, or becomes complete, after another look at its group.
+    /// Sends a placement on its way: what starts, or becomes complete, after another look at what that depends on.
     pub(super) fn confirm_or_launch(&mut self, placement: Placement) {
-        if let UnitKey::Group(group) = &placement.unit
-            && let Some((counted, minimum)) = self.gangs.progress(group)
-            && counted < minimum
-            && minimum > 1
-            && let Some(known) = self.groups.get(group)
-        {
-            let (group, uid) = (group.clone(), known.uid.clone());
-            if let Some(confirm) = self.confirms.by_group.get_mut(&group) {
-                // Members that came a moment later go with the others.
-                confirm.placement.seats.extend(placement.seats);
-                confirm.placement.left_out = placement.left_out;
-                return;
-            }
-            self.confirms.queue.push_back(group.clone());
-            let confirm = Confirm { placement, uid, minimum, tries: 0, asking: false };
-            self.confirms.by_group.insert(group, confirm);
-            return;
+        let questions = self.questions_of(&placement);
+        if questions.is_empty() {
+            self.launches.push(placement);
+        } else {
+            self.confirms.ask(placement, questions);
         }
-        self.launches.push(placement);
+    }
+
+    /// What has to be as it was decided on: gangs that reach their minimum by this placement, and, for a tree that does,
+    /// the composites above them.
+    fn questions_of(&self, placement: &Placement) -> Vec<(UnitKey, Question)> {
+        let groups: BTreeSet<&ObjectKey> =
+            placement.seats.iter().filter_map(|seat| self.pods.get(&seat.pod)?.group.as_ref()).collect();
+        let mut objects: BTreeSet<UnitKey> = BTreeSet::new();
+        for group in groups {
+            if self.gangs.progress(group).is_some_and(|(counted, minimum)| counted < minimum) {
+                objects.insert(UnitKey::Group(group.clone()));
+            }
+            if self.short_composite(group, &BTreeMap::new()).is_some() {
+                objects.extend(self.composites_above(group).into_iter().map(UnitKey::Composite));
+            }
+        }
+        let question = |object: UnitKey| {
+            let (uid, minimum) = self.minimum_of(&object).filter(|(_, minimum)| *minimum > 1)?;
+            let unit = placement.unit.clone();
+            Some((object, Question { unit, uid, minimum, tries: 0, asking: false }))
+        };
+        objects.into_iter().filter_map(question).collect()
+    }
+
+    /// Identity and minimum of a group or composite that was seen and understood.
+    fn minimum_of(&self, object: &UnitKey) -> Option<(Text, u32)> {
+        let known = match object {
+            UnitKey::Group(key) => self.groups.get(key),
+            UnitKey::Composite(key) => self.composites.get(key),
+            UnitKey::Pod(_) => None,
+        }?;
+        Some((known.uid.clone(), known.asks.as_ref()?.policy.minimum()))
     }
 
     /// A look was answered.
-    pub(super) fn group_answered(&mut self, group: &ObjectKey, found: GroupLookup, now: Time) {
-        let Some(mut confirm) = self.confirms.answered(group) else {
-            // What is known now is better than what was thought before, whoever asked.
-            match found {
-                GroupLookup::Found(reading) => self.group_set(*reading, now),
-                GroupLookup::Gone | GroupLookup::Unknown(_) => {}
-            }
-            return;
-        };
-        match found {
-            GroupLookup::Unknown(why) => {
-                confirm.tries += 1;
-                confirm.asking = false;
-                if confirm.tries >= TRIES_MAX {
-                    for seat in &confirm.placement.seats {
-                        let (pod, uid) = (seat.pod.clone(), seat.uid.clone());
-                        self.tell(Event::BindFailed { pod, uid }, now);
-                    }
-                    self.cannot_be_read(group, &why, now);
-                    return;
-                }
-                let pause = PAUSE_FIRST_MS << (confirm.tries - 1);
-                self.confirms.paused.insert((Time(now.0.saturating_add(pause)), group.clone()));
-                self.confirms.by_group.insert(group.clone(), confirm);
-            }
+    pub(super) fn group_answered(&mut self, object: &UnitKey, found: GroupLookup, now: Time) {
+        let question = self.confirms.answered(object);
+        // What is known now is better than what was thought before, whoever asked.
+        let why = match found {
+            GroupLookup::Unknown(why) => Some(why),
+            GroupLookup::Gone if question.is_none() => None,
             GroupLookup::Gone => {
-                self.group_gone(group, now);
-                self.stale(group, &confirm.placement.seats, now);
+                self.object_gone(object, now);
+                None
             }
             GroupLookup::Found(reading) => {
-                self.group_set(*reading, now);
-                let is_same = self.groups.get(group).is_some_and(|known| known.uid == confirm.uid)
-                    && self.gangs.progress(group).is_some_and(|(_, minimum)| minimum == confirm.minimum);
-                if is_same {
-                    self.launches.push(confirm.placement);
-                } else {
-                    self.stale(group, &confirm.placement.seats, now);
+                match object {
+                    UnitKey::Composite(_) => self.composite_set(*reading, now),
+                    UnitKey::Group(_) | UnitKey::Pod(_) => self.group_set(*reading, now),
                 }
+                None
             }
+        };
+        let Some(question) = question else {
+            return;
+        };
+        if let Some(why) = why {
+            self.look_again(object, question, &why, now);
+        } else if self.minimum_of(object) == Some((question.uid, question.minimum)) {
+            if let Some(placement) = self.confirms.settle(object, &question.unit) {
+                self.launches.push(placement);
+            }
+        } else {
+            self.counters.stale_groups += 1;
+            self.report(Fact::StaleGroup { group: object.object().clone() });
+            let seats = self.confirms.give_up(&question.unit);
+            self.withdraw(&seats, now);
         }
     }
 
-    fn stale(&mut self, group: &ObjectKey, seats: &[Seat], now: Time) {
-        self.counters.stale_groups += 1;
-        self.report(Fact::StaleGroup { group: group.clone() });
-        self.withdraw(seats, now);
+    fn object_gone(&mut self, object: &UnitKey, now: Time) {
+        match object {
+            UnitKey::Composite(key) => self.composite_gone(key, now),
+            UnitKey::Group(key) | UnitKey::Pod(key) => self.group_gone(key, now),
+        }
+    }
+
+    /// There was no answer: the look is repeated for a while, then its unit is tried again later.
+    fn look_again(&mut self, object: &UnitKey, mut question: Question, why: &Text, now: Time) {
+        question.tries += 1;
+        question.asking = false;
+        if question.tries >= TRIES_MAX {
+            for seat in self.confirms.give_up(&question.unit) {
+                let (pod, uid) = (seat.pod, seat.uid);
+                self.tell(Event::BindFailed { pod, uid }, now);
+            }
+            self.cannot_be_read(object, why, now);
+            return;
+        }
+        let pause = PAUSE_FIRST_MS << (question.tries - 1);
+        self.confirms.paused.insert((Time(now.0.saturating_add(pause)), object.clone()));
+        self.confirms.questions.insert(object.clone(), question);
     }
 }

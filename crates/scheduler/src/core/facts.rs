@@ -347,6 +347,8 @@ impl Core {
         };
         self.priorities.leaves(&UnitKey::Group(key.clone()));
         self.group_writes.cancel(&UnitKey::Group(key.clone()));
+        self.tree_changed(key);
+        self.trees.set_parent(&UnitKey::Group(key.clone()), None);
         self.members.group_gone(key);
         self.withdraw_complaint(&known.uid);
         self.gang_gone(key, now);
@@ -370,7 +372,11 @@ impl Core {
             Some(composite) => Event::CompositeSet(Box::new(composite)),
             None => Event::CompositeGone(key),
         };
+        let changed = seen.changed;
         self.tell_seen(&unit, event, seen, now);
+        if changed {
+            self.composite_changed(unit.object());
+        }
     }
 
     pub(super) fn composite_gone(&mut self, key: &ObjectKey, now: Time) {
@@ -379,6 +385,8 @@ impl Core {
         };
         self.priorities.leaves(&UnitKey::Composite(key.clone()));
         self.group_writes.cancel(&UnitKey::Composite(key.clone()));
+        self.composite_changed(key);
+        self.trees.set_parent(&UnitKey::Composite(key.clone()), None);
         self.withdraw_complaint(&known.uid);
         self.waits_no_longer(&UnitKey::Composite(key.clone()), now);
         self.tell(Event::CompositeGone(key.clone()), now);
@@ -426,6 +434,7 @@ impl Core {
         let changed = new || known.asks.as_deref() != group.as_ref();
         if changed {
             known.asks = group.clone().map(Box::new);
+            self.trees.set_parent(unit, group.as_ref().and_then(|group| group.parent.as_ref()));
         }
         known.trouble = errors.first().map(|error| Text::from(error.detail()));
         known.generation = generation;

@@ -10,11 +10,16 @@
 //!
 //! The engine keeps the seats of such a gang (see its claims); here is what becomes of it in the end. What must survive
 //! us is written on the group: that it was complete once, and, before the first member is deleted, when it is unwound.
+//!
+//! A group of a composite that has too few groups is below its minimum, too, however many members it has: a tree starts as
+//! one, and what is left of a start that failed is unwound or kept as one.
 
 use super::evictions::EVICT_AGAIN_SECONDS;
 use super::message::Fact;
+use super::trees::ShortComposite;
 use super::{Core, UnitKey};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use tutti_engine::Event;
 use tutti_k8s::marks::{FULLY_BOUND, UNWIND_AT, mark_time};
 use tutti_k8s::request::Severity;
@@ -84,6 +89,35 @@ struct Partial {
     state: GangState,
     since: Time,
     deadline: Time,
+}
+
+/// What a gang below its minimum lacks.
+enum Shortfall {
+    /// Members.
+    Members { counted: u32, minimum: u32 },
+    /// Nothing itself, but a composite above it lacks groups.
+    Groups(ShortComposite),
+}
+
+impl Shortfall {
+    /// How many there are, and how many there must be.
+    fn numbers(&self) -> (u32, u32) {
+        match self {
+            Self::Members { counted, minimum } => (*counted, *minimum),
+            Self::Groups(short) => (short.met, short.minimum),
+        }
+    }
+}
+
+impl fmt::Display for Shortfall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Members { counted, minimum } => write!(f, "{counted} of at least {minimum} members run"),
+            Self::Groups(ShortComposite { composite, met, minimum }) => {
+                write!(f, "{met} of at least {minimum} groups of composite {composite} run")
+            }
+        }
+    }
 }
 
 /// A group and its members, as far as it matters here.
@@ -161,6 +195,11 @@ impl Gangs {
         Some((gang.counted(), gang.minimum?))
     }
 
+    /// Members of a group that count to its minimum.
+    pub(crate) fn counted(&self, group: &ObjectKey) -> u32 {
+        self.by_group.get(group).map_or(0, Gang::counted)
+    }
+
     fn entry(&mut self, group: &ObjectKey) -> &mut Gang {
         self.changed.insert(group.clone());
         self.by_group.entry(group.clone()).or_default()
@@ -234,7 +273,19 @@ impl Core {
         gang.asked = None;
     }
 
-    /// Looks at every group that has changed or is due.
+    /// A composite has changed, and with it what its groups are part of.
+    pub(super) fn composite_changed(&mut self, composite: &ObjectKey) {
+        let groups = self.groups_around(composite);
+        self.gangs.changed.extend(groups);
+    }
+
+    /// A group leaves the tree that it was part of.
+    pub(super) fn tree_changed(&mut self, group: &ObjectKey) {
+        let groups = self.groups_beside(group);
+        self.gangs.changed.extend(groups);
+    }
+
+    /// Looks at every group that has changed or is due, and at those that are in a tree with one.
     pub(super) fn review_gangs(&mut self, now: Time) {
         while let Some((due, group)) = self.gangs.due.first().cloned()
             && due <= now
@@ -242,13 +293,32 @@ impl Core {
             self.gangs.set_due(&group, None);
             self.gangs.changed.insert(group);
         }
-        for group in std::mem::take(&mut self.gangs.changed) {
+        let changed = std::mem::take(&mut self.gangs.changed);
+        let mut affected = BTreeSet::new();
+        for group in changed {
+            // Whoever is there already has brought its whole tree.
+            if !self.is_in_tree(&group) {
+                affected.insert(group);
+            } else if !affected.contains(&group) {
+                affected.extend(self.groups_beside(&group));
+            }
+        }
+        for group in affected {
             self.review(&group, now);
         }
     }
 
+    /// What a group with members that run lacks; `None` if it has what it needs.
+    fn shortfall(&self, group: &ObjectKey, minimum: u32) -> Option<Shortfall> {
+        let counted = self.gangs.counted(group);
+        if counted < minimum {
+            return Some(Shortfall::Members { counted, minimum });
+        }
+        self.short_composite(group, &BTreeMap::new()).map(Shortfall::Groups)
+    }
+
     fn review(&mut self, group: &ObjectKey, now: Time) {
-        let Some(gang) = self.gangs.by_group.get_mut(group) else {
+        let Some(gang) = self.gangs.by_group.get(group) else {
             return;
         };
         if gang.has_no_use() {
@@ -257,18 +327,23 @@ impl Core {
             self.gangs.by_group.remove(group);
             return;
         }
-        let counted = gang.counted();
-        let Some(minimum) = gang.minimum.filter(|_| gang.ours > 0) else {
+        // Each member for itself is still a part of a tree that starts as one.
+        let alone =
+            self.groups.get(group).is_some_and(|known| known.asks.is_some() && self.is_in_tree(group));
+        let minimum = gang.minimum.or(alone.then_some(1));
+        let Some(minimum) = minimum.filter(|_| gang.ours > 0) else {
             self.forget_partial(group, now);
             return;
         };
         if gang.bound.is_empty() {
             self.nothing_is_bound(group, now);
-        } else if counted >= minimum {
-            gang.was_complete = true;
-            self.forget_partial(group, now);
+        } else if let Some(shortfall) = self.shortfall(group, minimum) {
+            self.review_partial(group, &shortfall, now);
         } else {
-            self.review_partial(group, counted, minimum, now);
+            self.forget_partial(group, now);
+            if let Some(gang) = self.gangs.by_group.get_mut(group) {
+                gang.was_complete = true;
+            }
         }
         if let Some(gang) = self.gangs.by_group.get_mut(group) {
             gang.reviewed = true;
@@ -304,7 +379,8 @@ impl Core {
         }
     }
 
-    fn review_partial(&mut self, group: &ObjectKey, counted: u32, minimum: u32, now: Time) {
+    fn review_partial(&mut self, group: &ObjectKey, shortfall: &Shortfall, now: Time) {
+        let (counted, minimum) = shortfall.numbers();
         let grace_ms = i64::try_from(self.config.gang_grace.as_millis()).unwrap_or(i64::MAX);
         let Some(gang) = self.gangs.by_group.get_mut(group) else {
             return;
@@ -335,7 +411,7 @@ impl Core {
                 if self.is_under_way(group) {
                     self.gangs.set_due(group, Some(now.plus_seconds(BUSY_SECONDS)));
                 } else {
-                    self.judge_partial(group, partial, counted, minimum, now);
+                    self.judge_partial(group, partial, shortfall, now);
                 }
             }
             GangState::Completing => self.gangs.set_due(group, Some(partial.deadline)),
@@ -345,7 +421,8 @@ impl Core {
     }
 
     /// The grace time of a gang is over.
-    fn judge_partial(&mut self, group: &ObjectKey, partial: Partial, counted: u32, minimum: u32, now: Time) {
+    fn judge_partial(&mut self, group: &ObjectKey, partial: Partial, shortfall: &Shortfall, now: Time) {
+        let (counted, minimum) = shortfall.numbers();
         let (state, why) = match self.why_kept(group) {
             None => (GangState::Unwinding, "its members are deleted, to start together later".to_owned()),
             Some(why) => (GangState::Kept, why),
@@ -363,7 +440,7 @@ impl Core {
             gang.partial = Some(Partial { state, deadline, ..partial });
         }
         let seconds = now.0.saturating_sub(partial.since.0) / 1000;
-        let message = format!("{counted} of at least {minimum} members run since {seconds} s: {why}");
+        let message = format!("{shortfall} since {seconds} s: {why}");
         let reason = if state == GangState::Kept { INCOMPLETE } else { UNWINDING };
         self.tell_group(group, Severity::Warning, reason, message.into(), now);
         let group_key = group.clone();
@@ -375,8 +452,15 @@ impl Core {
         }
     }
 
-    /// Why a gang must not be unwound; `None` if it may.
+    /// Why a gang must not be unwound; `None` if it may. What belongs together is unwound as one or not at all.
     fn why_kept(&self, group: &ObjectKey) -> Option<String> {
+        if self.short_composite(group, &BTreeMap::new()).is_none() {
+            return self.why_kept_alone(group);
+        }
+        self.groups_beside(group).iter().find_map(|group| self.why_kept_alone(group))
+    }
+
+    fn why_kept_alone(&self, group: &ObjectKey) -> Option<String> {
         let gang = self.gangs.by_group.get(group)?;
         if gang.foreign > 0 {
             return Some("it is kept, because some of its members belong to another scheduler".to_owned());
@@ -393,12 +477,13 @@ impl Core {
         None
     }
 
-    /// True if a binding of a member is under way, or about to be.
+    /// True if a binding of a member, or of one in the same tree, is under way or about to be.
     fn is_under_way(&self, group: &ObjectKey) -> bool {
-        self.confirms.contains(group)
-            || self.launches.contains(group)
-            || self.volume_waits.contains(&UnitKey::Group(group.clone()))
-            || self.under_way_of(group).next().is_some()
+        let unit = self.unit_of_group(group);
+        self.confirms.contains(&unit)
+            || self.launches.contains(&unit)
+            || self.volume_waits.contains(&unit)
+            || self.groups_beside(group).iter().any(|group| self.under_way_of(group).next().is_some())
     }
 
     /// Members whose binding is under way.
@@ -429,10 +514,11 @@ impl Core {
 
     /// Brings what is written on the group in line with what must survive us.
     fn write_marks(&mut self, group: &ObjectKey, now: Time) {
+        let is_in_tree = self.is_in_tree(group);
         let (Some(gang), Some(known)) = (self.gangs.by_group.get_mut(group), self.groups.get(group)) else {
             return;
         };
-        let lasting = gang.minimum.is_some_and(|minimum| minimum > 1);
+        let lasting = is_in_tree || gang.minimum.is_some_and(|minimum| minimum > 1);
         let unwind_at = gang.partial.and_then(|partial| {
             let marked = now >= partial.since.plus_seconds(MARK_AFTER_SECONDS);
             let shown = match partial.state {

@@ -2,7 +2,7 @@
 //! when their turn comes: a gang of which a member or a node went meanwhile must not start without it.
 
 use super::{Core, UnitKey};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tutti_engine::{Event, Placement, Seat};
 use tutti_model::{ObjectKey, Time};
 
@@ -23,9 +23,9 @@ impl Launches {
         self.0.clear();
     }
 
-    /// True if a placement of this group waits.
-    pub(crate) fn contains(&self, group: &ObjectKey) -> bool {
-        self.0.iter().any(|placement| matches!(&placement.unit, UnitKey::Group(key) if key == group))
+    /// True if a placement of this unit waits.
+    pub(crate) fn contains(&self, unit: &UnitKey) -> bool {
+        self.0.iter().any(|placement| placement.unit == *unit)
     }
 }
 
@@ -54,22 +54,38 @@ impl Core {
         let (wanted, gone): (Vec<Seat>, Vec<Seat>) =
             placement.seats.into_iter().partition(|seat| self.is_still_wanted(seat));
         self.withdraw(&gone, now);
-        if self.is_short(&placement.unit, wanted.len()) {
-            self.withdraw(&wanted, now);
-            return false;
-        }
-        if !wanted.is_empty() {
-            placement.seats = wanted;
+        let (fit, short) = self.split_short(wanted);
+        self.withdraw(&short, now);
+        if !fit.is_empty() {
+            placement.seats = fit;
             self.started(&placement, now);
         }
-        gone.is_empty()
+        gone.is_empty() && short.is_empty()
     }
 
-    /// True if a unit would be below its minimum with so many more members, or nobody knows what that is.
-    fn is_short(&self, unit: &UnitKey, more: usize) -> bool {
-        let UnitKey::Group(group) = unit else {
-            return false;
-        };
+    /// Tells seats of groups that would have what they need from those of groups that would be below their minimum, or
+    /// whose composites would. Nobody starts whose minimum is not known.
+    fn split_short(&self, seats: Vec<Seat>) -> (Vec<Seat>, Vec<Seat>) {
+        let group_of = |seat: &Seat| self.pods.get(&seat.pod).and_then(|known| known.group.clone());
+        let mut more: BTreeMap<ObjectKey, usize> = BTreeMap::new();
+        for group in seats.iter().filter_map(group_of) {
+            *more.entry(group).or_default() += 1;
+        }
+        more.retain(|group, count| !self.is_short(group, *count));
+        // Others of the same trees may be on their way already.
+        let in_trees = more.keys().filter(|group| self.is_in_tree(group));
+        let beside: BTreeSet<ObjectKey> = in_trees.flat_map(|group| self.groups_beside(group)).collect();
+        let mut coming = more.clone();
+        for group in beside {
+            let under_way = self.under_way_of(&group).count();
+            *coming.entry(group).or_default() += under_way;
+        }
+        more.retain(|group, _| self.short_composite(group, &coming).is_none());
+        seats.into_iter().partition(|seat| group_of(seat).is_none_or(|group| more.contains_key(&group)))
+    }
+
+    /// True if a group would be below its minimum with so many more members, or nobody knows what that is.
+    fn is_short(&self, group: &ObjectKey, more: usize) -> bool {
         let Some((counted, minimum)) = self.gangs.progress(group) else {
             return !self.groups.contains_key(group);
         };

@@ -130,8 +130,8 @@ pub enum Answer {
     },
     /// Of [`Effect::GetGroup`].
     Group {
-        /// The group that was asked for.
-        group: ObjectKey,
+        /// The group or composite that was asked for.
+        group: UnitKey,
         /// What was found.
         found: GroupLookup,
     },
@@ -261,8 +261,8 @@ pub enum Effect {
         /// The identity that is expected.
         uid: Text,
     },
-    /// Read a pod group as it is now, not as a cache has it.
-    GetGroup(ObjectKey),
+    /// Read a pod group or composite as it is now, not as a cache has it.
+    GetGroup(UnitKey),
     /// Set annotations of a pod group, and remove those without a value.
     PatchGroupMarks {
         /// The group.
@@ -362,9 +362,9 @@ pub enum Fact {
         /// Why, in a sentence.
         why: Text,
     },
-    /// A group was not as the watch had told; the placement was taken back.
+    /// A group or composite was not as the watch had told; the placement was taken back.
     StaleGroup {
-        /// The group.
+        /// Its name.
         group: ObjectKey,
     },
     /// The cluster does not let us list a kind.

@@ -6,10 +6,11 @@
 //!
 //! * `leadership`: whether we may act;
 //! * `facts`: what watches tell, and `members`: pods whose group follows from their Job;
-//! * `confirm`: a last look at a group before its gang starts, and `launch`: at everybody in it;
+//! * `confirm`: a last look at groups before they start, and `launch`: at everybody in them;
 //! * `binds`: bindings until everybody knows how they ended;
 //! * `gangs`: what becomes of gangs below their minimum, and `evictions`: members of those that are taken back;
 //! * `kin`: whom pods are like, `priorities`: what classes of groups stand for, `budgets`: who may be disrupted;
+//! * `trees`: which groups belong together, and whether they have what they need;
 //! * `storage`: what watches tell about storage, and `volumes`: claims that get a volume before their pods are bound;
 //! * `answers`: what requests answer;
 //! * `report`: conditions and events;
@@ -39,6 +40,7 @@ mod report;
 mod storage;
 #[cfg(test)]
 mod tests;
+mod trees;
 mod volumes;
 pub mod waits;
 mod window;
@@ -61,6 +63,7 @@ use priorities::Priorities;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use storage::{KnownStorage, STORAGE_KINDS};
+use trees::Trees;
 use tutti_engine::{Decision, Engine, Event, UnitKey};
 use tutti_k8s::gangs::Api;
 use tutti_k8s::request::EventNote;
@@ -146,6 +149,7 @@ pub struct Core {
     nodes: BTreeMap<Text, KnownNode>,
     groups: BTreeMap<ObjectKey, KnownGroup>,
     composites: BTreeMap<ObjectKey, KnownGroup>,
+    trees: Trees,
     /// Why groups and composites wait, so that one that is made anew or changed can be told again.
     waiting: BTreeMap<UnitKey, (&'static str, Text)>,
     waits: Waits,
@@ -212,6 +216,7 @@ impl Core {
             nodes: BTreeMap::new(),
             groups: BTreeMap::new(),
             composites: BTreeMap::new(),
+            trees: Trees::default(),
             namespaces: BTreeSet::new(),
             waiting: BTreeMap::new(),
             waits: Waits::new(),
@@ -368,6 +373,7 @@ impl Core {
         self.nodes.clear();
         self.groups.clear();
         self.composites.clear();
+        self.trees = Trees::default();
         self.namespaces.clear();
         self.waiting.clear();
         self.waits.clear();

@@ -299,10 +299,12 @@ impl Core {
         }
     }
 
-    /// A group that was to start cannot be read.
-    pub(super) fn cannot_be_read(&mut self, key: &ObjectKey, why: &Text, now: Time) {
+    /// A group or composite that was to start cannot be read.
+    pub(super) fn cannot_be_read(&mut self, group: &UnitKey, why: &Text, now: Time) {
         let message = Text::from(format!("the group cannot be read before it starts: {why}"));
-        self.tell_group(key, Severity::Warning, FAILED_SCHEDULING, message, now);
+        if let Some(regarding) = self.about_group(group) {
+            self.emit(regarding, Severity::Warning, FAILED_SCHEDULING, message, now, now);
+        }
     }
 
     /// An event goes out; another one of its kind has to wait.

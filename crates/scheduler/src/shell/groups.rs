@@ -6,7 +6,7 @@ use kube::{Api, Client};
 use tutti_engine::UnitKey;
 use tutti_k8s::request::{self, EventNote};
 use tutti_k8s::workload::{mark_of, workload_of, workload_uid};
-use tutti_k8s::{Capabilities, Condition, GroupLink, PodGroupView, WorkloadView};
+use tutti_k8s::{Capabilities, CompositeView, Condition, GroupLink, PodGroupView, WorkloadView};
 use tutti_model::{ObjectKey, Text};
 
 /// Under this name conditions are applied; nobody else's are touched.
@@ -33,13 +33,19 @@ impl Groups {
         }
     }
 
-    /// The group as it is now.
-    pub(super) async fn get(&self, group: &ObjectKey) -> Result<GroupLookup, kube::Error> {
-        // Without the kind there is no group that could have been seen.
-        let Some(resource) = &self.resource else {
+    /// The group or composite as it is now.
+    pub(super) async fn get(&self, unit: &UnitKey) -> Result<GroupLookup, kube::Error> {
+        let is_composite = matches!(unit, UnitKey::Composite(_));
+        // Without the kind there is none that could have been seen.
+        let Some(resource) = (if is_composite { &self.composite } else { &self.resource }) else {
             return Ok(GroupLookup::Gone);
         };
-        let client = self.client.clone();
+        let (client, group) = (self.client.clone(), unit.object());
+        if is_composite {
+            let api = Api::<CompositeView>::namespaced_with(client, &group.namespace, resource);
+            let found = api.get_opt(&group.name).await?.map(|found| Box::new(found.read()));
+            return Ok(found.map_or(GroupLookup::Gone, GroupLookup::Found));
+        }
         let found = if self.link.has_group_objects() {
             let api = Api::<PodGroupView>::namespaced_with(client, &group.namespace, resource);
             api.get_opt(&group.name).await?.map(|found| found.read(self.condition))

@@ -13,7 +13,7 @@ fn whatever_goes_wrong_gangs_are_whole_completed_unwound_or_kept() {
         tally += story(seed, false).unwrap_or_else(|broken| panic!("{broken}"));
     }
     // Stories that avoid what they are about prove nothing.
-    let Tally { binds, late_binds, crashes, evictions, kept, unwound, stale, rejected, .. } = tally;
+    let Tally { binds, late_binds, crashes, evictions, kept, unwound, stale, rejected, trees, .. } = tally;
     for (count, what) in [
         (binds, "bindings"),
         (late_binds, "late bindings of a deposed leader"),
@@ -23,6 +23,7 @@ fn whatever_goes_wrong_gangs_are_whole_completed_unwound_or_kept() {
         (unwound, "unwound gangs"),
         (stale, "stale groups"),
         (rejected, "rejections by kubelets"),
+        (trees, "starts of composites"),
     ] {
         assert!(count >= 10, "only {count} {what}: {tally:?}");
     }

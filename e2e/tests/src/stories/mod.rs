@@ -59,6 +59,8 @@ pub(crate) fn all() -> Vec<Story> {
         Nothing minimum::a_minimum_that_is_raised_holds_for_members_that_wait,
         Nothing topology::topology_of_a_group_is_required_pinned_preferred_and_explained,
         Nothing topology::topology_annotations_make_slices_and_bad_ones_hurt_nobody_else,
+        Nothing topology::topology_of_ranks_keeps_neighbours_near_and_the_leader_with_the_first,
+        Nothing topology::topology_that_somebody_else_has_broken_is_told_of_and_not_broken_further,
         Nothing topology::topology_of_a_tree_is_solved_as_one_and_every_node_of_it_says_so,
         Nothing volumes::local_volumes_are_given_once_each_to_a_gang,
         Nothing volumes::a_gang_waits_until_all_its_volumes_are_made,

@@ -94,21 +94,84 @@ pub(super) async fn topology_annotations_make_slices_and_bad_ones_hurt_nobody_el
     let slices = json!({"tutti.dev/slice-size": "2", "tutti.dev/slice-topology": "rack"});
     group(world, "g", &slices, &gang(6, false)).await?;
     for index in (0..6).rev() {
-        let pod = json!({
-            "apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": format!("g-{index}"),
-                         "labels": {"batch.kubernetes.io/job-completion-index": index.to_string()}},
-            "spec": {"schedulerName": "tutti", "terminationGracePeriodSeconds": 1,
-                     "schedulingGroup": {"podGroupName": "g"},
-                     "containers": [{"name": "main", "image": "any", "resources": {"requests": {"cpu": "1"}}}]},
-        });
-        world.pods().create(&PostParams::default(), &serde_json::from_value(pod)?).await?;
+        member(world, "g", &index.to_string(), &rank(index), None).await?;
     }
     world.wait_running(6).await?;
     for slice in 0..3 {
         let found = racks_of(world, "g", slice * 2..slice * 2 + 2).await?;
         ensure!(found.len() == 1, "slice {slice} is in {found:?}");
     }
+    Ok(())
+}
+
+/// A member with labels, on a node if somebody else has placed it there.
+async fn member(
+    world: &World<'_>,
+    group: &str,
+    suffix: &str,
+    labels: &Value,
+    node: Option<&str>,
+) -> anyhow::Result<()> {
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": format!("{group}-{suffix}"), "labels": labels},
+        "spec": {"schedulerName": "tutti", "terminationGracePeriodSeconds": 1, "nodeName": node,
+                 "schedulingGroup": {"podGroupName": group},
+                 "containers": [{"name": "main", "image": "any", "resources": {"requests": {"cpu": "1"}}}]},
+    });
+    let created = world.pods().create(&PostParams::default(), &serde_json::from_value(pod)?).await;
+    created.map(drop).with_context(|| format!("cannot create {group}-{suffix}"))
+}
+
+fn rank(rank: usize) -> Value {
+    json!({"batch.kubernetes.io/job-completion-index": rank.to_string()})
+}
+
+pub(super) async fn topology_of_ranks_keeps_neighbours_near_and_the_leader_with_the_first(
+    world: &World<'_>,
+) -> anyhow::Result<()> {
+    racks(world, "x", &["a", "b"], "4").await?;
+    // No rack has room for all, so the level that is only preferred is given up, in the order of ranks.
+    let levels = json!({"tutti.dev/topology-levels": "block=required,rack=preferred"});
+    group(world, "g", &levels, &gang(8, false)).await?;
+    for index in (0..7).rev() {
+        member(world, "g", &index.to_string(), &rank(index), None).await?;
+    }
+    member(world, "g", "leader", &json!({"tutti.dev/role": "leader"}), None).await?;
+    world.wait_running(8).await?;
+    let mut first = racks_of(world, "g", 0..3).await?;
+    first.extend(world.node_of("g-leader").await?);
+    let last = racks_of(world, "g", 3..7).await?;
+    ensure!(first.len() == 1 && last.len() == 1 && first != last, "{first:?} and then {last:?}");
+    Ok(())
+}
+
+pub(super) async fn topology_that_somebody_else_has_broken_is_told_of_and_not_broken_further(
+    world: &World<'_>,
+) -> anyhow::Result<()> {
+    racks(world, "x", &["a", "b"], "8").await?;
+    world.add(NodeTemplate::new("bare", [("cpu", "8"), ("memory", "64Gi")])).await?;
+    // Two run in b, one in a: new ones go to b.
+    for (suffix, node) in [("0", "b"), ("1", "b"), ("2", "a")] {
+        member(world, "g", suffix, &json!({}), Some(node)).await?;
+    }
+    world.wait_running(3).await?;
+    group(world, "g", &json!({}), &gang(4, true)).await?;
+    world.members("g", 3..5, "1").await?;
+    world.wait_running(5).await?;
+    let scattered = "running members are not in one domain of rack: 1 in a, 2 in b";
+    world.wait_condition("g", "True", scattered).await?;
+    let found = racks_of(world, "g", 3..5).await?;
+    ensure!(found == BTreeSet::from(["b".to_owned()]), "new members are in {found:?}");
+    // One runs where there is no rack: the others are in one all the same.
+    member(world, "h", "0", &json!({}), Some("bare")).await?;
+    world.wait_running(6).await?;
+    group(world, "h", &json!({}), &gang(3, true)).await?;
+    world.members("h", 1..3, "1").await?;
+    world.wait_running(8).await?;
+    world.wait_condition("h", "True", "domain of rack: 1 on nodes without that label").await?;
+    let found = racks_of(world, "h", 1..3).await?;
+    ensure!(found.len() == 1 && !found.contains("bare"), "new members are in {found:?}");
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! The core against a simulated API server.
 
+mod composites;
 mod first_claim;
 mod gangs;
 mod jobs;

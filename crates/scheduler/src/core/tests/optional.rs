@@ -222,7 +222,7 @@ fn what_cannot_be_listed_is_done_without_and_said_once() {
 #[test]
 fn what_must_be_listed_is_waited_for() {
     let mut sim = Sim::of(Core::new(Config::default(), Sim::capabilities()));
-    for kind in [ObjectKind::Pod, ObjectKind::PodGroup, ObjectKind::Namespace] {
+    for kind in [ObjectKind::Pod, ObjectKind::PodGroup, ObjectKind::Composite, ObjectKind::Namespace] {
         sim.relist(kind);
     }
     sim.notify(ObjectKind::Node, Input::ListRefused { kind: ObjectKind::Node, why: "forbidden".into() });

@@ -103,9 +103,7 @@ fn what_is_known_already_is_not_written_again_after_a_restart() {
     let (patches, events) = (sim.pod_patches.len(), sim.events.len());
     let fresh = Sim::unlisted(crate::Config::default());
     sim.core = fresh.core;
-    for kind in [ObjectKind::Pod, ObjectKind::Node, ObjectKind::PodGroup, ObjectKind::Namespace] {
-        sim.relist(kind);
-    }
+    sim.list_everything();
     sim.run_for(60);
     assert!(sim.core.is_synced());
     assert_eq!(sim.group_patches.len(), 1);

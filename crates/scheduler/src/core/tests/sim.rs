@@ -7,7 +7,7 @@ use crate::core::message::{
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroU32;
-use tutti_engine::Seat;
+use tutti_engine::{Seat, UnitKey};
 use tutti_k8s::gangs::{JobReading, JobRef};
 use tutti_k8s::marks::{FULLY_BOUND, UNWIND_AT};
 use tutti_k8s::request::EventNote;
@@ -40,8 +40,8 @@ impl Fault {
     }
 }
 
-const KINDS: [ObjectKind; 4] =
-    [ObjectKind::Pod, ObjectKind::Node, ObjectKind::PodGroup, ObjectKind::Namespace];
+const KINDS: [ObjectKind; 5] =
+    [ObjectKind::Pod, ObjectKind::Node, ObjectKind::PodGroup, ObjectKind::Composite, ObjectKind::Namespace];
 
 /// Steps without an end are a bug of the core.
 const ROUNDS_MAX: usize = 100_000;
@@ -53,6 +53,9 @@ pub(super) struct Sim {
     pub(super) pods: BTreeMap<ObjectKey, Pod>,
     pod_conditions: BTreeMap<ObjectKey, Condition>,
     pub(super) groups: BTreeMap<ObjectKey, Group>,
+    pub(super) composites: BTreeMap<ObjectKey, Group>,
+    /// Groups and composites that were read once more before something of theirs started, in order.
+    pub(super) looks: Vec<String>,
     pub(super) group_conditions: BTreeMap<ObjectKey, Condition>,
     group_versions: BTreeMap<ObjectKey, u64>,
     nodes: BTreeMap<Text, Node>,
@@ -120,7 +123,7 @@ impl Sim {
     }
 
     pub(super) fn capabilities() -> Capabilities {
-        Capabilities::of_versions(&["v1beta1"])
+        Capabilities::of_versions(&["v1beta1"]).with_composites()
     }
 
     pub(super) fn list_everything(&mut self) {
@@ -149,6 +152,8 @@ impl Sim {
             pods: BTreeMap::new(),
             pod_conditions: BTreeMap::new(),
             groups: BTreeMap::new(),
+            composites: BTreeMap::new(),
+            looks: Vec::new(),
             group_conditions: BTreeMap::new(),
             group_versions: BTreeMap::new(),
             nodes: BTreeMap::new(),
@@ -196,16 +201,46 @@ impl Sim {
     }
 
     pub(super) fn gang(&mut self, name: &str, min_count: u32) {
-        let min_count = NonZeroU32::new(min_count).unwrap();
-        let group = Group {
-            created: self.now,
-            policy: Policy::Gang { min_count },
-            ..Group::new(key(name), format!("{name}-{}", self.version))
-        };
+        let group = self.gang_object(name, min_count, None);
         self.groups.insert(group.key.clone(), group);
         self.group_conditions.remove(&key(name));
         self.marks.remove(&key(name));
         self.notify_group(name);
+    }
+
+    fn gang_object(&self, name: &str, min_count: u32, parent: Option<&str>) -> Group {
+        Group {
+            created: self.now,
+            parent: parent.map(key),
+            policy: Policy::Gang { min_count: NonZeroU32::new(min_count).unwrap() },
+            ..Group::new(key(name), format!("{name}-{}", self.version))
+        }
+    }
+
+    /// A gang of which all members must start together, as part of a composite.
+    pub(super) fn child(&mut self, name: &str, parent: &str, members: u32) {
+        let group = self.gang_object(name, members, Some(parent));
+        self.groups.insert(group.key.clone(), group);
+        self.notify_group(name);
+        self.gang_pods(name, members as usize, 1);
+    }
+
+    /// A composite of which so many groups must start together.
+    pub(super) fn composite(&mut self, name: &str, parent: Option<&str>, min_count: u32) {
+        self.version += 1;
+        let composite = self.gang_object(name, min_count, parent);
+        self.composites.insert(composite.key.clone(), composite);
+        self.tell_composite(name);
+    }
+
+    pub(super) fn delete_composite(&mut self, name: &str) {
+        self.composites.remove(&key(name));
+        self.notify(ObjectKind::Composite, Input::CompositeGone(key(name)));
+    }
+
+    fn tell_composite(&mut self, name: &str) {
+        let reading = self.composite_reading(&key(name));
+        self.notify(ObjectKind::Composite, Input::CompositeSet(Box::new(reading)));
     }
 
     pub(super) fn set_minimum(&mut self, name: &str, min_count: u32) {
@@ -295,19 +330,18 @@ impl Sim {
     }
 
     pub(super) fn group_reading(&self, key: &ObjectKey) -> GroupReading {
-        let group = self.groups[key].clone();
         GroupReading {
-            key: key.clone(),
-            uid: group.uid.clone(),
-            generation: group.generation,
             version: self.group_version(key),
             scheduled: self.group_conditions.get(key).cloned(),
             priority_class: self.priority_classes.get(key).cloned(),
             marks: self.marks.get(key).cloned().unwrap_or_default(),
             job: self.job_of_group.get(key).cloned(),
-            group: Some(group),
-            errors: vec![],
+            ..reading_of(&self.groups[key])
         }
+    }
+
+    fn composite_reading(&self, key: &ObjectKey) -> GroupReading {
+        GroupReading { version: self.version.to_string().into(), ..reading_of(&self.composites[key]) }
     }
 
     fn group_version(&self, key: &ObjectKey) -> Text {
@@ -342,6 +376,11 @@ impl Sim {
                 for node in self.nodes.values().cloned().collect::<Vec<_>>() {
                     let input = Input::NodeSet(Box::new(self.node_reading(node)));
                     self.notify(kind, input);
+                }
+            }
+            ObjectKind::Composite => {
+                for name in self.composites.keys().map(|key| key.name.clone()).collect::<Vec<_>>() {
+                    self.tell_composite(&name);
                 }
             }
             ObjectKind::Claim | ObjectKind::Volume | ObjectKind::StorageClass | ObjectKind::CsiNode => {
@@ -462,6 +501,10 @@ impl Sim {
             }
             Effect::PatchGroupCondition { group, uid, condition } => {
                 let key = group.object().clone();
+                if let UnitKey::Composite(key) = &group {
+                    let exists = self.composites.get(key).is_some_and(|found| found.uid == uid);
+                    return written(WriteKey::Group(group), exists);
+                }
                 let exists = self.groups.get(&key).is_some_and(|found| found.uid == uid);
                 if exists {
                     self.group_patches.push((*condition).clone());
@@ -486,10 +529,16 @@ impl Sim {
                 written(WriteKey::Event(key), true)
             }
             Effect::GetGroup(group) => {
-                let found = match self.groups.contains_key(&group) {
-                    true => GroupLookup::Found(Box::new(self.group_reading(&group))),
-                    false => GroupLookup::Gone,
+                self.looks.push(group.to_string());
+                let reading = match &group {
+                    UnitKey::Composite(key) if self.composites.contains_key(key) => {
+                        Some(self.composite_reading(key))
+                    }
+                    UnitKey::Group(key) if self.groups.contains_key(key) => Some(self.group_reading(key)),
+                    _ => None,
                 };
+                let found =
+                    reading.map_or(GroupLookup::Gone, |reading| GroupLookup::Found(Box::new(reading)));
                 Answer::Group { group, found }
             }
             Effect::PatchGroupMarks { ref group, .. } if self.slow_marks > 0 => {
@@ -574,6 +623,21 @@ impl Sim {
         let sits = |pod: &&Pod| pod.node.as_ref() == Some(name);
         let used: i64 = self.pods.values().filter(sits).map(|pod| pod.requests.get("cpu")).sum();
         assert!(used <= node.allocatable.get("cpu"), "{name} is over-committed");
+    }
+}
+
+fn reading_of(group: &Group) -> GroupReading {
+    GroupReading {
+        key: group.key.clone(),
+        uid: group.uid.clone(),
+        generation: group.generation,
+        version: "0".into(),
+        scheduled: None,
+        priority_class: None,
+        marks: GroupMarks::default(),
+        job: None,
+        group: Some(group.clone()),
+        errors: vec![],
     }
 }
 

@@ -67,9 +67,11 @@ fn nothing_is_decided_before_every_list_is_in() {
     sim.run_for(60);
     assert_eq!(sim.binds, Vec::<String>::new());
     assert!(!sim.core.is_synced());
-    sim.relist(ObjectKind::PodGroup);
-    sim.relist(ObjectKind::Namespace);
-    sim.run();
+    for kind in [ObjectKind::PodGroup, ObjectKind::Composite, ObjectKind::Namespace] {
+        assert!(!sim.core.is_synced());
+        sim.relist(kind);
+        sim.run();
+    }
     assert_eq!(sim.binds, ["p@a"]);
 }
 

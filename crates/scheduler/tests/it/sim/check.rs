@@ -3,7 +3,7 @@
 use super::Sim;
 use super::server::{Binder, SimPod};
 use std::collections::BTreeMap;
-use tutti_engine::Seat;
+use tutti_engine::{Seat, UnitKey};
 use tutti_k8s::WhenBroken;
 use tutti_model::{ObjectKey, Phase};
 use tutti_scheduler::core::message::Effect;
@@ -27,22 +27,23 @@ impl Sim {
                 *starts.entry(group.clone()).or_default() += 1;
             }
         }
-        for (group, count) in starts {
+        for (group, count) in &starts {
             // Some may be sent again, or follow when others are bound already.
-            let is_first = !self.has_bound(&group) && self.replicas[index].has_heard_all();
-            let is_first = self.sent.insert((term, group.clone())) && is_first;
+            let is_first = !self.has_bound(group) && self.replicas[index].has_heard_all();
+            let unit = UnitKey::Group(group.clone());
+            let is_first = self.sent.insert((term, unit.clone())) && is_first;
             // What was read last, unless it was changed since so that fewer are enough.
-            let read = self.confirmed.get(&group).copied().unwrap_or(1);
-            let minimum = self.server.groups.get(&group).map_or(1, |group| group.minimum().min(read));
-            if is_first && count < minimum {
+            let read = self.confirmed.get(&unit).copied().unwrap_or(1);
+            let minimum = self.server.groups.get(group).map_or(1, |group| group.minimum().min(read));
+            if is_first && *count < minimum {
                 return Err(format!("{group} starts with {count} of at least {minimum} members"));
             }
         }
-        Ok(())
+        self.check_tree_starts(index, term, &starts)
     }
 
     /// True if something of a group is on a node, in whatever condition.
-    fn has_bound(&self, group: &ObjectKey) -> bool {
+    pub(super) fn has_bound(&self, group: &ObjectKey) -> bool {
         self.server.pods.values().any(|pod| pod.pod.group.as_ref() == Some(group) && pod.pod.node.is_some())
     }
 
@@ -105,7 +106,8 @@ impl Sim {
         let members = self.server.counted_by_group();
         for (key, group) in &self.server.groups {
             let (counted, bound) = members.get(key).copied().unwrap_or_default();
-            let is_partial = bound > 0 && counted < group.minimum();
+            let is_partial =
+                bound > 0 && (counted < group.minimum() || self.server.is_tree_short(key, &members));
             let state = replica.core.gang_state(key);
             if is_partial != state.is_some() {
                 let minimum = group.minimum();
@@ -148,12 +150,15 @@ impl Sim {
                 return Err(format!("{} waits although there is room", pod.pod.key));
             }
         }
+        let members = self.server.counted_by_group();
         for (key, group) in &self.server.groups {
-            let (counted, bound) = self.server.counted(key);
-            if bound > 0 && counted < group.minimum() && self.state_of(key).is_none() {
+            let (counted, bound) = members.get(key).copied().unwrap_or_default();
+            let is_short = counted < group.minimum() || self.server.is_tree_short(key, &members);
+            if bound > 0 && is_short && self.state_of(key).is_none() {
                 return Err(format!("{key} is forgotten with {counted} of {} members", group.minimum()));
             }
-            let complete = bound > 0 && counted >= group.minimum() && group.minimum() > 1;
+            let lasting = group.minimum() > 1 || group.group.parent.is_some();
+            let complete = bound > 0 && !is_short && lasting;
             if complete && !group.marks.fully_bound {
                 return Err(format!("{key} is complete and not marked so"));
             }
@@ -176,15 +181,27 @@ impl Sim {
         let Some(group) = self.server.groups.get(key) else {
             return false;
         };
-        let members = || self.server.pods.values().filter(|other| other.pod.group.as_ref() == Some(key));
+        let beside = self.server.groups_beside(key);
+        let of_groups =
+            |other: &&SimPod| other.pod.group.as_ref().is_some_and(|group| beside.contains(group));
+        let members = || self.server.pods.values().filter(of_groups);
         let lives = |other: &&SimPod| {
             other.pod.phase == Phase::Succeeded || (!other.is_over() && !other.pod.terminating)
         };
+        let mut living: BTreeMap<&ObjectKey, (u32, u32)> = BTreeMap::new();
+        for group in members().filter(lives).filter_map(|other| other.pod.group.as_ref()) {
+            living.entry(group).or_default().0 += 1;
+        }
         let same_scheduler =
             members().filter(|other| !other.is_over()).all(|other| &*other.pod.scheduler_name == "tutti");
         let priority = group.group.priority.unwrap_or(0);
         let same_priority =
             members().filter(|other| !other.is_over()).all(|other| other.pod.priority == priority);
-        same_scheduler && same_priority && members().filter(lives).count() as u32 >= group.minimum()
+        let enough = living.get(key).is_some_and(|(count, _)| *count >= group.minimum());
+        same_scheduler
+            && same_priority
+            && enough
+            && self.server.has_whole_tree(key)
+            && !self.server.is_tree_short(key, &living)
     }
 }

@@ -17,7 +17,7 @@ impl Sim {
     /// Somebody does something, at random.
     pub(super) fn act(&mut self) {
         self.acts_left -= 1;
-        match self.dice.below(26) {
+        match self.dice.below(30) {
             0..=4 => self.add_gang(),
             5 => self.add_single(),
             6 | 7 => self.add_node(),
@@ -51,6 +51,8 @@ impl Sim {
             }
             23 => self.doom = Some(Doom::Crash),
             24 => self.doom = Some(Doom::Pause),
+            25 | 26 => self.add_tree(),
+            27 => self.replace_composite(),
             _ => {}
         }
         self.spread_news();
@@ -93,13 +95,39 @@ impl Sim {
 
     fn add_gang(&mut self) {
         let name = format!("g{}", self.serial);
-        let minimum = 1 + self.dice.below(4) as u32;
-        let size = u64::from(minimum) + self.dice.below(2);
         let priority = self.dice.below(2) as i32;
+        let minimum = 1 + self.dice.below(4) as u32;
+        self.add_group(&name, None, minimum, priority);
+    }
+
+    fn add_group(&mut self, name: &str, parent: Option<&ObjectKey>, minimum: u32, priority: i32) {
+        let size = u64::from(minimum) + self.dice.below(2);
         let (cpus, controlled) = (1 + self.dice.below(2) as i64, !self.dice.once_in(5));
-        self.server.set_group(&name, minimum, priority, self.now);
+        self.server.set_group(name, parent, minimum, priority, self.now);
         for index in 0..size {
-            self.server.add_pod(&format!("{name}-{index}"), Some(&key(&name)), cpus, controlled, self.now);
+            self.server.add_pod(&format!("{name}-{index}"), Some(&key(name)), cpus, controlled, self.now);
+        }
+    }
+
+    /// A composite of some groups and, now and then, of another composite, of which some must start together.
+    fn add_tree(&mut self) {
+        let (root, inner) = (format!("c{}", self.serial), format!("c{}i", self.serial));
+        let priority = self.dice.below(2) as i32;
+        let (children, within) = (1 + self.dice.below(3), self.dice.below(3));
+        let all = children + u64::from(within > 0);
+        let minimum = 1 + self.dice.below(all) as u32;
+        self.server.set_composite(&root, None, minimum, priority, self.now);
+        for index in 0..children {
+            let minimum = 1 + self.dice.below(3) as u32;
+            self.add_group(&format!("{root}g{index}"), Some(&key(&root)), minimum, priority);
+        }
+        if within > 0 {
+            let minimum = 1 + self.dice.below(within) as u32;
+            self.server.set_composite(&inner, Some(&key(&root)), minimum, priority, self.now);
+        }
+        for index in 0..within {
+            let minimum = 1 + self.dice.below(2) as u32;
+            self.add_group(&format!("{inner}g{index}"), Some(&key(&inner)), minimum, priority);
         }
     }
 
@@ -126,10 +154,26 @@ impl Sim {
     fn replace_group(&mut self) {
         let groups: Vec<ObjectKey> = self.server.groups.keys().cloned().collect();
         if let Some(group) = self.dice.pick(&groups) {
-            let priority = self.server.groups.get(&group).and_then(|found| found.group.priority);
+            let found = self.server.groups.get(&group).map(|found| found.group.clone());
             self.server.delete_group(&group);
             let minimum = 1 + self.dice.below(4) as u32;
-            self.server.set_group(&group.name, minimum, priority.unwrap_or(0), self.now);
+            let priority = found.as_ref().and_then(|found| found.priority).unwrap_or(0);
+            let parent = found.and_then(|found| found.parent);
+            self.server.set_group(&group.name, parent.as_ref(), minimum, priority, self.now);
+        }
+    }
+
+    /// Somebody deletes a composite, and mostly makes it again with another minimum.
+    fn replace_composite(&mut self) {
+        let composites: Vec<ObjectKey> = self.server.composites.keys().cloned().collect();
+        let Some(composite) = self.dice.pick(&composites) else {
+            return;
+        };
+        let found = self.server.composites.get(&composite).map(|found| found.group.clone());
+        self.server.delete_composite(&composite);
+        if let Some(found) = found.filter(|_| !self.dice.once_in(4)) {
+            let (minimum, priority) = (1 + self.dice.below(3) as u32, found.priority.unwrap_or(0));
+            self.server.set_composite(&composite.name, found.parent.as_ref(), minimum, priority, self.now);
         }
     }
 
@@ -204,7 +248,7 @@ impl Sim {
 
     fn any_watch(&mut self) -> (usize, tutti_k8s::ObjectKind) {
         let replica = self.dice.below(self.replicas.len() as u64) as usize;
-        (replica, KINDS[self.dice.below(3) as usize])
+        (replica, KINDS[self.dice.below(4) as usize])
     }
 
     // --- kubelets and controllers ------------------------------------------------------------------------

@@ -6,18 +6,20 @@
 //! * `cluster`: everybody else: users, controllers, kubelets, other schedulers;
 //! * `replica`: one process of the scheduler with its watches and its lease;
 //! * `network`: what becomes of requests on their way;
-//! * `check`: the promises.
+//! * `check`: the promises, and `trees`: what they mean for composites.
 
 mod check;
 mod cluster;
 mod network;
 mod replica;
 mod server;
+mod trees;
 
 use network::Request;
 use replica::Replica;
 use server::{Server, SimPod};
 use std::collections::{BTreeMap, BTreeSet};
+use tutti_engine::UnitKey;
 use tutti_k8s::ObjectKind;
 use tutti_model::{ObjectKey, Text, Time};
 use tutti_scheduler::core::message::Answer;
@@ -115,10 +117,10 @@ pub(crate) struct Sim {
     lease: replica::Lease,
     trouble: Trouble,
     acts_left: u64,
-    /// The minimum of a group as it was last read by a scheduler that was about to start it.
-    confirmed: BTreeMap<ObjectKey, u32>,
-    /// Groups of which a scheduler has sent bindings, by its term.
-    sent: BTreeSet<(u64, ObjectKey)>,
+    /// The minimum of a group or composite as it was last read by a scheduler that was about to start it.
+    confirmed: BTreeMap<UnitKey, u32>,
+    /// Groups and trees of which a scheduler has sent bindings, by its term.
+    sent: BTreeSet<(u64, UnitKey)>,
     /// What befalls whoever sends the next bindings.
     doom: Option<Doom>,
     down: bool,
@@ -143,6 +145,7 @@ pub(crate) struct Tally {
     pub(crate) unwound: u64,
     pub(crate) stale: u64,
     pub(crate) rejected: u64,
+    pub(crate) trees: u64,
 }
 
 impl std::ops::AddAssign for Tally {
@@ -160,6 +163,7 @@ impl std::ops::AddAssign for Tally {
             (&mut self.unwound, other.unwound),
             (&mut self.stale, other.stale),
             (&mut self.rejected, other.rejected),
+            (&mut self.trees, other.trees),
         ];
         for (sum, more) in pairs {
             *sum += more;

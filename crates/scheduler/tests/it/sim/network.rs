@@ -1,6 +1,6 @@
 //! What becomes of requests: they are lost, late, refused, or carried out and the answer is lost.
 
-use super::server::{Binder, reading_of_group_by_key};
+use super::server::{Binder, reading_of};
 use super::{Happening, Sim};
 use std::time::Duration;
 use tutti_model::Text;
@@ -113,7 +113,7 @@ impl Sim {
                 Answer::Pod { pod, uid, found }
             }
             Effect::GetGroup(group) => {
-                let found = match reading_of_group_by_key(&self.server, &group) {
+                let found = match reading_of(&self.server, &group) {
                     Some(reading) => {
                         let minimum = reading.group.as_ref().map_or(1, |group| group.policy.minimum());
                         self.confirmed.insert(group.clone(), minimum);
@@ -124,7 +124,7 @@ impl Sim {
                 Answer::Group { group, found }
             }
             Effect::PatchGroupCondition { group, uid, condition } => {
-                let done = self.server.set_group_condition(group.object(), &uid, *condition);
+                let done = self.server.set_group_condition(&group, &uid, *condition);
                 written(WriteKey::Group(group), done)
             }
             Effect::PatchGroupMarks { group, uid, version, marks } => {

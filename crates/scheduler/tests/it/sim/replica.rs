@@ -9,8 +9,8 @@ use tutti_scheduler::core::gangs::GangState;
 use tutti_scheduler::core::message::{Effect, Fact, Input};
 use tutti_scheduler::{Config, Core};
 
-pub(super) const KINDS: [ObjectKind; 4] =
-    [ObjectKind::Pod, ObjectKind::Node, ObjectKind::PodGroup, ObjectKind::Namespace];
+pub(super) const KINDS: [ObjectKind; 5] =
+    [ObjectKind::Pod, ObjectKind::Node, ObjectKind::PodGroup, ObjectKind::Composite, ObjectKind::Namespace];
 
 /// How long a lease lasts, when its holder gives up because it could not be renewed, and how often that is tried.
 const LEASE_SECONDS: i64 = 15;
@@ -76,7 +76,7 @@ impl Sim {
         let config =
             Config { request_timeout: super::network::TIMEOUT, gang_grace: GANG_GRACE, ..Config::default() };
         Replica {
-            core: Core::standby(config, Capabilities::of_versions(&["v1beta1"])),
+            core: Core::standby(config, Capabilities::of_versions(&["v1beta1"]).with_composites()),
             incarnation: self.incarnations,
             term: 0,
             alive: false,

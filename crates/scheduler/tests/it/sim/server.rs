@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use tutti_engine::UnitKey;
 use tutti_k8s::marks::{FULLY_BOUND, UNWIND_AT};
 use tutti_k8s::{Condition, GroupMarks, GroupReading, NodeReading, ObjectKind, PodReading};
 use tutti_model::{Group, Node, ObjectKey, Phase, Pod, Policy, Resource, ResourceList, Text, Time};
@@ -64,6 +65,7 @@ impl SimGroup {
 pub(super) struct Server {
     pub(super) pods: BTreeMap<ObjectKey, SimPod>,
     pub(super) groups: BTreeMap<ObjectKey, SimGroup>,
+    pub(super) composites: BTreeMap<ObjectKey, SimGroup>,
     pub(super) nodes: BTreeMap<Text, Node>,
     version: u64,
     /// What watches are to be told.
@@ -103,18 +105,55 @@ impl Server {
         self.news.push((ObjectKind::Node, Input::NodeGone(name.clone())));
     }
 
-    pub(super) fn set_group(&mut self, name: &str, minimum: u32, priority: i32, now: Time) {
+    pub(super) fn set_group(
+        &mut self,
+        name: &str,
+        parent: Option<&ObjectKey>,
+        minimum: u32,
+        priority: i32,
+        now: Time,
+    ) {
+        let group = self.fresh_group(name, parent, minimum, priority, now);
+        self.groups.insert(key(name), group);
+        self.tell_group(&key(name));
+    }
+
+    fn fresh_group(
+        &mut self,
+        name: &str,
+        parent: Option<&ObjectKey>,
+        minimum: u32,
+        priority: i32,
+        now: Time,
+    ) -> SimGroup {
         let version = self.next_version();
         let min_count = NonZeroU32::new(minimum).unwrap_or(NonZeroU32::MIN);
         let group = Group {
             created: now,
+            parent: parent.cloned(),
             policy: Policy::Gang { min_count },
             priority: Some(priority),
             ..Group::new(key(name), format!("{name}-{version}"))
         };
-        let group = SimGroup { group, marks: GroupMarks::default(), condition: None, version };
-        self.groups.insert(key(name), group);
-        self.tell_group(&key(name));
+        SimGroup { group, marks: GroupMarks::default(), condition: None, version }
+    }
+
+    pub(super) fn set_composite(
+        &mut self,
+        name: &str,
+        parent: Option<&ObjectKey>,
+        minimum: u32,
+        priority: i32,
+        now: Time,
+    ) {
+        let composite = self.fresh_group(name, parent, minimum, priority, now);
+        self.composites.insert(key(name), composite);
+        self.tell_composite(&key(name));
+    }
+
+    pub(super) fn delete_composite(&mut self, composite: &ObjectKey) {
+        self.composites.remove(composite);
+        self.news.push((ObjectKind::Composite, Input::CompositeGone(composite.clone())));
     }
 
     pub(super) fn set_minimum(&mut self, group: &ObjectKey, minimum: u32) {
@@ -204,26 +243,22 @@ impl Server {
         WriteOutcome::Done
     }
 
-    pub(super) fn set_group_condition(
-        &mut self,
-        group: &ObjectKey,
-        uid: &Text,
-        condition: Condition,
-    ) -> bool {
-        let Some(found) = self.groups.get_mut(group).filter(|found| found.group.uid == *uid) else {
+    pub(super) fn set_group_condition(&mut self, unit: &UnitKey, uid: &Text, condition: Condition) -> bool {
+        let is_composite = matches!(unit, UnitKey::Composite(_));
+        let groups = if is_composite { &mut self.composites } else { &mut self.groups };
+        let Some(found) = groups.get_mut(unit.object()).filter(|found| found.group.uid == *uid) else {
             return false;
         };
         found.condition = Some(condition);
-        self.tell_group(group);
+        if is_composite {
+            self.tell_composite(unit.object());
+        } else {
+            self.tell_group(unit.object());
+        }
         true
     }
 
-    /// Members of a group that count to its minimum, and those of them that are bound.
-    pub(super) fn counted(&self, group: &ObjectKey) -> (u32, u32) {
-        self.counted_by_group().get(group).copied().unwrap_or_default()
-    }
-
-    /// The same for every group that has any.
+    /// Members that count to the minimum of a group, and those of them that are bound, for every group that has any.
     pub(super) fn counted_by_group(&self) -> BTreeMap<&ObjectKey, (u32, u32)> {
         let mut members: BTreeMap<&ObjectKey, (u32, u32)> = BTreeMap::new();
         for pod in self.pods.values() {
@@ -255,6 +290,15 @@ impl Server {
         }
     }
 
+    fn tell_composite(&mut self, composite: &ObjectKey) {
+        let version = self.next_version();
+        if let Some(found) = self.composites.get_mut(composite) {
+            found.version = version;
+            let input = Input::CompositeSet(Box::new(reading_of_group(found)));
+            self.news.push((ObjectKind::Composite, input));
+        }
+    }
+
     fn node_set(&self, node: &Node) -> Input {
         let version = self.version.to_string().into();
         Input::NodeSet(Box::new(NodeReading {
@@ -275,6 +319,10 @@ impl Server {
             ObjectKind::Node => inputs.extend(self.nodes.values().map(|node| self.node_set(node))),
             ObjectKind::PodGroup => {
                 inputs.extend(self.groups.values().map(|g| Input::GroupSet(Box::new(reading_of_group(g)))));
+            }
+            ObjectKind::Composite => {
+                let composites = self.composites.values();
+                inputs.extend(composites.map(|c| Input::CompositeSet(Box::new(reading_of_group(c)))));
             }
             _ => {}
         }
@@ -310,6 +358,8 @@ fn reading_of_group(group: &SimGroup) -> GroupReading {
     }
 }
 
-pub(super) fn reading_of_group_by_key(server: &Server, group: &ObjectKey) -> Option<GroupReading> {
-    server.groups.get(group).map(reading_of_group)
+/// A group or composite as it is now.
+pub(super) fn reading_of(server: &Server, unit: &UnitKey) -> Option<GroupReading> {
+    let groups = if matches!(unit, UnitKey::Composite(_)) { &server.composites } else { &server.groups };
+    groups.get(unit.object()).map(reading_of_group)
 }

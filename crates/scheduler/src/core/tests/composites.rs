@@ -1,0 +1,232 @@
+//! Composites of gangs: they start as one, and what becomes of them if they do not.
+
+use super::sim::{Fault, Sim, key};
+use crate::core::gangs::GangState;
+use tutti_k8s::ObjectKind;
+
+/// Longer than a gang may take to become complete.
+const GRACE_SECONDS: i64 = 310;
+
+fn state(sim: &Sim, group: &str) -> Option<GangState> {
+    sim.core.gang_state(&key(group))
+}
+
+fn refuse_for_ever(sim: &mut Sim, pod: &str) {
+    sim.faults.insert(pod.to_owned(), vec![Fault::Refuse; 1_000].into());
+}
+
+/// A composite `top` of gangs `l` and `r` of two members each, all of which must start together, on a node with room.
+fn pair() -> Sim {
+    let mut sim = Sim::new();
+    sim.node("a", 4);
+    sim.composite("top", None, 2);
+    sim.child("l", "top", 2);
+    sim.child("r", "top", 2);
+    sim
+}
+
+#[test]
+fn a_composite_and_its_groups_are_read_once_more_before_they_start() {
+    let mut sim = pair();
+    sim.run();
+    assert_eq!(sim.bound(), 4);
+    sim.looks.sort();
+    assert_eq!(sim.looks, ["composite default/top", "group default/l", "group default/r"]);
+}
+
+#[test]
+fn a_composite_whose_minimum_was_raised_unseen_does_not_start() {
+    let mut sim = pair();
+    sim.step();
+    sim.hold(ObjectKind::Composite);
+    sim.composite("top", None, 3);
+    sim.run();
+    assert_eq!((sim.bound(), sim.binds.len()), (0, 0), "two of three groups would have started");
+    sim.node("b", 2);
+    sim.child("m", "top", 2);
+    sim.release();
+    sim.run_for(100);
+    assert_eq!(sim.bound(), 6);
+}
+
+#[test]
+fn a_group_of_a_composite_whose_minimum_was_raised_unseen_holds_all_of_it() {
+    let mut sim = pair();
+    sim.step();
+    sim.hold(ObjectKind::PodGroup);
+    sim.set_minimum("r", 3);
+    sim.run();
+    assert_eq!(sim.binds.len(), 0);
+    sim.node("b", 1);
+    sim.pod("r-2", Some("r"), 1);
+    sim.release();
+    sim.run_for(100);
+    assert_eq!(sim.bound(), 5);
+}
+
+#[test]
+fn a_composite_that_is_gone_does_not_start() {
+    let mut sim = pair();
+    sim.step();
+    sim.hold(ObjectKind::Composite);
+    sim.delete_composite("top");
+    sim.run_for(10);
+    assert_eq!(sim.binds.len(), 0);
+}
+
+#[test]
+fn a_composite_of_which_a_member_goes_before_it_starts_does_not_start_without_it() {
+    let mut sim = pair();
+    sim.step();
+    // The last look is under way when a member goes.
+    sim.delete_pod("r-1");
+    sim.run();
+    assert_eq!(sim.binds.len(), 0, "one of two groups would have started");
+    sim.pod("r-1", Some("r"), 1);
+    sim.run_for(10);
+    assert_eq!(sim.bound(), 4);
+}
+
+#[test]
+fn a_group_that_a_composite_can_do_without_is_left_behind_when_a_member_goes() {
+    let mut sim = Sim::new();
+    sim.node("a", 6);
+    sim.composite("top", None, 2);
+    for name in ["l", "m", "r"] {
+        sim.child(name, "top", 2);
+    }
+    sim.step();
+    sim.delete_pod("r-1");
+    sim.run();
+    assert_eq!((sim.bound(), sim.node_of("r-0")), (4, None), "{:?}", sim.binds);
+    sim.pod("r-1", Some("r"), 1);
+    sim.run_for(10);
+    assert_eq!(sim.bound(), 6);
+}
+
+#[test]
+fn a_composite_within_a_composite_starts_with_enough_groups_or_not_at_all() {
+    let mut sim = Sim::new();
+    sim.node("a", 6);
+    sim.composite("top", None, 1);
+    sim.composite("inner", Some("top"), 2);
+    sim.child("l", "inner", 2);
+    sim.child("r", "inner", 2);
+    sim.child("side", "top", 2);
+    sim.step();
+    sim.delete_pod("r-0");
+    sim.run();
+    assert_eq!(sim.bound(), 2, "{:?}", sim.binds);
+    assert!(sim.node_of("side-0").is_some() && sim.node_of("l-0").is_none());
+    sim.pod("r-0", Some("r"), 1);
+    sim.run_for(10);
+    assert_eq!(sim.bound(), 6);
+}
+
+#[test]
+fn a_composite_of_which_one_group_never_became_complete_is_unwound_as_a_whole() {
+    let mut sim = pair();
+    refuse_for_ever(&mut sim, "r-1");
+    sim.run();
+    assert_eq!(sim.bound(), 3);
+    assert_eq!(
+        (state(&sim, "l"), state(&sim, "r")),
+        (Some(GangState::Completing), Some(GangState::Completing))
+    );
+    sim.run_for(GRACE_SECONDS);
+    assert_eq!((sim.bound(), sim.evicted.len()), (0, 3), "nothing of it runs in part");
+    assert_eq!((state(&sim, "l"), state(&sim, "r")), (None, None));
+    // Nothing of it was tried while it was unwound, and all of it is when its members are there again.
+    sim.faults.clear();
+    for (name, group) in [("l-0", "l"), ("l-1", "l"), ("r-0", "r")] {
+        sim.pod(name, Some(group), 1);
+    }
+    sim.run_for(100);
+    assert_eq!(sim.bound(), 4);
+}
+
+#[test]
+fn nothing_of_a_composite_is_placed_while_a_group_of_it_is_unwound() {
+    let mut sim = pair();
+    refuse_for_ever(&mut sim, "r-1");
+    sim.run();
+    // Somebody holds on to a member of r, so that the unwinding takes its time.
+    sim.run_for(GRACE_SECONDS - 10);
+    sim.hold(ObjectKind::Pod);
+    sim.run_for(20);
+    assert!(!sim.evicted.is_empty());
+    let before = sim.binds.len();
+    sim.faults.clear();
+    sim.child("late", "top", 1);
+    sim.node("b", 4);
+    sim.run_for(30);
+    assert_eq!(sim.binds.len(), before, "{:?}", &sim.binds[before..]);
+}
+
+#[test]
+fn a_composite_that_was_complete_is_kept_when_a_group_of_it_breaks() {
+    let mut sim = pair();
+    sim.run();
+    assert_eq!(sim.bound(), 4);
+    sim.delete_pod("r-0");
+    sim.delete_pod("r-1");
+    sim.run_for(2 * GRACE_SECONDS);
+    assert_eq!((sim.bound(), state(&sim, "l")), (2, Some(GangState::Kept)));
+    assert_eq!(sim.evicted, []);
+    let told: Vec<&str> =
+        sim.events.iter().filter(|note| note.regarding.key == key("l")).map(|n| n.message.as_ref()).collect();
+    assert!(
+        told.iter().any(|text| text.contains("1 of at least 2 groups of composite default/top")),
+        "{told:?}"
+    );
+    sim.gang_pods("r", 2, 1);
+    sim.run_for(10);
+    assert_eq!((sim.bound(), state(&sim, "l"), state(&sim, "r")), (4, None, None));
+}
+
+#[test]
+fn a_group_that_a_composite_can_do_without_is_unwound_alone() {
+    let mut sim = Sim::new();
+    sim.node("a", 6);
+    sim.composite("top", None, 2);
+    for name in ["l", "m", "r"] {
+        sim.child(name, "top", 2);
+    }
+    refuse_for_ever(&mut sim, "r-1");
+    sim.run_for(GRACE_SECONDS);
+    assert_eq!(sim.evicted.iter().map(|(pod, _)| pod.as_str()).collect::<Vec<_>>(), ["r-0"]);
+    assert_eq!((sim.bound(), state(&sim, "l"), state(&sim, "r")), (4, None, None));
+}
+
+#[test]
+fn a_new_scheduler_finds_a_composite_as_it_was_left() {
+    let mut sim = pair();
+    refuse_for_ever(&mut sim, "r-1");
+    sim.run_for(100);
+    sim.restart();
+    assert_eq!(
+        (state(&sim, "l"), state(&sim, "r")),
+        (Some(GangState::Completing), Some(GangState::Completing))
+    );
+    sim.faults.clear();
+    sim.run_for(100);
+    assert_eq!((sim.bound(), state(&sim, "l"), state(&sim, "r")), (4, None, None));
+}
+
+#[test]
+fn a_tree_of_which_a_composite_goes_is_below_its_minimum() {
+    let mut sim = Sim::new();
+    sim.node("a", 4);
+    sim.composite("top", None, 2);
+    sim.composite("inner", Some("top"), 1);
+    sim.child("l", "inner", 2);
+    sim.child("side", "top", 2);
+    sim.run();
+    assert_eq!((sim.bound(), state(&sim, "side")), (4, None));
+    sim.delete_composite("inner");
+    sim.run();
+    assert_eq!((state(&sim, "l"), state(&sim, "side")), (None, Some(GangState::Completing)));
+    sim.composite("inner", Some("top"), 1);
+    sim.run();
+    assert_eq!((state(&sim, "l"), state(&sim, "side")), (None, None));
+}
