@@ -7,6 +7,7 @@ use kube::core::ApiResource;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tutti_k8s::gangs::{group_name, workload_name};
+use tutti_k8s::inheritance;
 
 impl Known {
     /// The next step towards what an object wants: first its Workload, then its groups.
@@ -90,9 +91,12 @@ impl Known {
             }));
         }
         let (mark, by) = MADE_BY;
+        let asked = owner.metadata.annotations.as_ref();
+        let mut annotations = asked.map(inheritance::of_object).unwrap_or_default();
+        annotations.insert(mark.to_owned(), by.to_owned());
         json!({
             "name": name, "namespace": owner.key().namespace,
-            "annotations": {mark: by}, "ownerReferences": owners,
+            "annotations": annotations, "ownerReferences": owners,
         })
     }
 

@@ -249,6 +249,18 @@ fn an_annotation_makes_a_gang_of_any_job_in_any_version() {
 }
 
 #[test]
+fn what_a_job_asks_of_the_topology_reaches_its_workload_and_its_group() {
+    let asks = json!({"tutti.dev/topology-levels": "rack=required", "team": "red"});
+    let made = made_of(OF_1_36, &with("/metadata", "annotations", asks));
+    assert_eq!(made.len(), 2);
+    for object in made {
+        let wanted =
+            json!({"tutti.dev/made-by": "tutti-controller", "tutti.dev/topology-levels": "rack=required"});
+        assert_eq!(object["metadata"]["annotations"], wanted);
+    }
+}
+
+#[test]
 fn without_workloads_there_is_a_group_of_our_own_definition() {
     let resource = ApiResource {
         group: "tutti.dev".to_owned(),
