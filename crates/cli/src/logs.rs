@@ -27,14 +27,17 @@ enum Format {
 }
 
 impl LogArgs {
-    fn filter<'a>(&'a self, default_level: &'a str) -> &'a str {
-        match self.verbose {
+    fn filter(&self, default_level: &str) -> String {
+        let text = match self.verbose {
             0 => self.log_level.as_deref().unwrap_or(default_level),
-            // Clients log every request at these levels; that would hide everything else.
             1 => "info",
+            // Clients log every request at these levels; that would hide everything else.
             2 => "debug,h2=info,hyper_util=info,rustls=info,tower=info",
             _ => "trace,h2=debug,hyper_util=debug,rustls=debug",
-        }
+        };
+        // A watch that is refused logs it at every try; whoever runs it says it once, and what it means.
+        let says_it = self.verbose > 1 || text.contains("kube_runtime");
+        if says_it { text.to_owned() } else { format!("{text},kube_runtime::watcher=off") }
     }
 }
 
@@ -71,6 +74,18 @@ pub(crate) fn init(args: &LogArgs, default_level: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_said_once_is_not_said_again_by_the_client_unless_it_is_asked_for() {
+        let filter = |level: Option<&str>, verbose| {
+            let log_level = level.map(str::to_owned);
+            LogArgs { log_level, verbose, log_format: Format::Text }.filter("warn")
+        };
+        assert_eq!(filter(None, 0), "warn,kube_runtime::watcher=off");
+        assert_eq!(filter(Some("info"), 0), "info,kube_runtime::watcher=off");
+        assert_eq!(filter(Some("warn,kube_runtime=debug"), 0), "warn,kube_runtime=debug");
+        assert!(!filter(None, 2).contains("kube_runtime"));
+    }
 
     #[test]
     fn levels_and_filters_are_accepted_and_typos_are_not() {

@@ -7,6 +7,9 @@ use tutti_k8s::{Capabilities, GroupLink, ObjectKind};
 
 pub(super) fn started(config: &Config, capabilities: &Capabilities) {
     let names = config.names_in_words();
+    if !capabilities.storage {
+        tracing::warn!("the cluster serves no volumes: pods with claims wait");
+    }
     let Some(resource) = &capabilities.pod_group else {
         tracing::warn!(names, "the cluster serves no pod groups: scheduling single pods only");
         return;
@@ -18,7 +21,16 @@ pub(super) fn started(config: &Config, capabilities: &Capabilities) {
         GroupLink::Label => "label tutti.dev/pod-group",
     };
     let status = if capabilities.link.has_group_objects() { "conditions and events" } else { "events" };
-    tracing::info!(names, api, kind, pods_say_it_by = by, answers = status, "scheduling pods and pod groups");
+    let trees = if capabilities.composite.is_some() { "CompositePodGroup" } else { "none" };
+    tracing::info!(
+        names,
+        api,
+        kind,
+        trees,
+        pods_say_it_by = by,
+        answers = status,
+        "scheduling pods and pod groups"
+    );
 }
 
 pub(super) fn fact(fact: &Fact) {

@@ -76,8 +76,13 @@ impl World {
     }
 
     pub(crate) fn start_scheduler(&mut self, client: Client) {
+        self.start_scheduler_as(client, Config::default());
+    }
+
+    /// A scheduler with settings of its own.
+    pub(crate) fn start_scheduler_as(&mut self, client: Client, config: Config) {
         let (stop, stopped) = oneshot::channel();
-        let task = tutti_scheduler::run(client, Config::default(), ended(stopped));
+        let task = tutti_scheduler::run(client, config, ended(stopped));
         self.scheduler = Some((stop, tokio::spawn(task)));
     }
 

@@ -5,6 +5,7 @@ mod harness;
 mod malformed;
 mod optional;
 mod own_groups;
+mod profiles;
 mod sim;
 mod soak;
 mod stories;
