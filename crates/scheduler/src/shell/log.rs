@@ -80,21 +80,48 @@ pub(super) fn fact(fact: &Fact) {
     }
 }
 
-/// What it means that a kind cannot be listed.
 fn unavailable(kind: ObjectKind, why: &str) {
-    let without = match kind {
+    match without(kind) {
+        Some(without) => {
+            tracing::warn!(%kind, error = why, without, "cannot be listed; scheduling goes on without");
+        }
+        None => tracing::error!(%kind, error = why, "cannot be listed; nothing is decided until it can be"),
+    }
+}
+
+/// What it means that a kind cannot be listed; `None` if it is needed.
+fn without(kind: ObjectKind) -> Option<&'static str> {
+    match kind {
+        ObjectKind::Pod
+        | ObjectKind::Node
+        | ObjectKind::PodGroup
+        | ObjectKind::Composite
+        | ObjectKind::Namespace
+        | ObjectKind::Claim
+        | ObjectKind::Volume
+        | ObjectKind::StorageClass
+        | ObjectKind::CsiNode => None,
         ObjectKind::Service
         | ObjectKind::ReplicationController
         | ObjectKind::ReplicaSet
-        | ObjectKind::StatefulSet => "pods are spread by default without looking at these",
+        | ObjectKind::StatefulSet => Some("pods are spread by default without looking at these"),
         ObjectKind::PriorityClass => {
-            "a pod group that names only a priority class has the priority of its members"
+            Some("a pod group that names only a priority class has the priority of its members")
         }
-        ObjectKind::Budget => "disruption budgets are not known",
-        _ => {
-            tracing::error!(%kind, error = why, "cannot be listed; nothing is decided until it can be");
-            return;
+        ObjectKind::Budget => Some("disruption budgets are not known"),
+        ObjectKind::Job => Some("pods of Jobs do not wait for a group that is to come"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_said_of_every_kind_that_can_be_done_without_what_that_means() {
+        for kind in ObjectKind::OPTIONAL {
+            assert!(without(kind).is_some(), "{kind}");
         }
-    };
-    tracing::warn!(%kind, error = why, without, "cannot be listed; scheduling goes on without");
+        assert_eq!(without(ObjectKind::Pod), None);
+    }
 }
