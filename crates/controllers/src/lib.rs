@@ -15,6 +15,7 @@ pub mod process;
 pub mod protection;
 mod queue;
 pub mod shell;
+pub mod stamp;
 mod view;
 pub mod webhooks;
 

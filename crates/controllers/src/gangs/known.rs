@@ -11,13 +11,13 @@ use std::sync::Arc;
 use tutti_k8s::gangs::{Api, Asks, Row, workload_name, workload_of};
 
 /// On everything that is made here, so that it is told apart from what the cluster's own controllers make.
-pub(super) const MADE_BY: (&str, &str) = ("tutti.dev/made-by", "tutti-controller");
+pub(crate) const MADE_BY: (&str, &str) = ("tutti.dev/made-by", "tutti-controller");
 
 /// An object that may want groups.
 pub(super) type Owner = View<Asks, Unread>;
 
 /// What is read of a Workload or a group: who it is for, and its spec.
-pub(super) type Made = View<Value, Unread>;
+pub(crate) type Made = View<Value, Unread>;
 
 /// All that is known.
 #[derive(Debug)]
@@ -199,7 +199,7 @@ impl Known {
 }
 
 /// True if it was made here.
-pub(super) fn is_ours(made: &Made) -> bool {
+pub(crate) fn is_ours(made: &Made) -> bool {
     let (mark, by) = MADE_BY;
     made.annotation(mark) == Some(by)
 }

@@ -159,7 +159,7 @@ impl Known {
 }
 
 /// True if both are gangs with different minimums: nothing else of a group may change.
-fn differs(stored: &Value, wanted: &Value) -> bool {
+pub(crate) fn differs(stored: &Value, wanted: &Value) -> bool {
     let minimum = |of: &Value| of.pointer("/schedulingPolicy/gang/minCount").and_then(Value::as_u64);
     matches!((minimum(stored), minimum(wanted)), (Some(stored), Some(wanted)) if stored != wanted)
 }

@@ -16,6 +16,8 @@ mod tests;
 pub use tutti_k8s::gangs::{Api, GANG_ANNOTATION, Integration, JOB, Row};
 
 use self::known::Known;
+pub(crate) use self::known::{MADE_BY, is_ours};
+pub(crate) use self::make::differs;
 use crate::action::{Action, Note, Plan, Severity, Written};
 use crate::cache::Change;
 use crate::core::Core;

@@ -11,6 +11,7 @@ mod status;
 use crate::gangs::{self, Integration};
 use crate::meter::Meters;
 use crate::protection;
+use crate::stamp;
 use crate::webhooks;
 use kube::Client;
 use status::{Phase, Status};
@@ -175,11 +176,21 @@ pub async fn run(
         };
         gangs::run(client.clone(), api, options, MANAGER, meters.of("gangs"), until(ended.clone())).await;
     };
+    let stamps = async {
+        let Some(api) = groups.and_then(gangs::Api::of) else { return };
+        let options = stamp::Options {
+            integration: settings.integration,
+            scheduler_names: settings.scheduler_names.clone(),
+        };
+        let composites = capabilities.composite.as_ref();
+        let meter = meters.of("stamps");
+        stamp::run(client.clone(), api, composites, options, MANAGER, meter, until(ended.clone())).await;
+    };
     let protection = async {
         let Some(guard) = groups.and_then(protection::Guard::for_cluster) else { return };
         protection::run(client.clone(), guard, MANAGER, meters.of("protection"), until(ended.clone())).await;
     };
-    tokio::join!(asked, gangs, protection);
+    tokio::join!(asked, gangs, stamps, protection);
 }
 
 /// What was found, and what is done about it.
