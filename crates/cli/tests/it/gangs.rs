@@ -180,6 +180,24 @@ async fn a_mixed_gang_finds_the_one_placement_that_there_is() {
 }
 
 #[tokio::test]
+async fn a_tree_is_made_of_the_templates_that_pods_name_and_starts_whole() {
+    let world = World::up(&["--nodes", "0"]).await;
+    let node = json!({"cpu": "4", "memory": "8Gi", "pods": "10"});
+    world.add_node("one", &node).await;
+    world.add_node("two", &node).await;
+    world.create_example("workload.yaml").await;
+    // Four places of two CPUs are enough for the workers or for the driver.
+    world.wait_for_refusal("training-workers", "").await;
+    world.nothing_is_placed("training", 5).await;
+    let parent = |group: &DynamicObject| group.data["spec"]["parentCompositePodGroupName"].clone();
+    let workers = world.groups().get("training-workers").await.unwrap();
+    let driver = world.groups().get("training-driver").await.unwrap();
+    assert!(parent(&workers).is_string() && parent(&workers) == parent(&driver));
+    world.add_node("late", &node).await;
+    world.wait_for("training", (5, 5, 5)).await;
+}
+
+#[tokio::test]
 async fn pods_without_a_gang_and_without_a_scheduler_name_run_too() {
     let world = World::up(&["--nodes", "1", "--gpus", "0"]).await;
     let pod = json!({

@@ -12,6 +12,7 @@ mod nodes;
 mod scheduler;
 mod silence;
 mod spread;
+mod stamp;
 mod topology;
 mod volumes;
 mod webhooks;
@@ -67,6 +68,8 @@ pub(crate) fn all() -> Vec<Story> {
         Nothing jobs::jobs_become_gangs_where_nobody_else_makes_groups,
         Nothing jobs::three_hundred_jobs_at_once_are_gangs_and_leave_nothing,
         OwnControlPlane jobs::jobs_of_a_cluster_that_makes_groups_itself_are_left_to_it,
+        Nothing stamp::a_workload_gives_groups_to_pods_and_jobs_that_name_its_templates,
+        Nothing stamp::a_tree_is_made_once_by_a_controller_that_is_killed_meanwhile,
         Nothing webhooks::a_pod_of_a_job_with_a_group_names_it_and_what_can_never_run_is_warned_of,
         Nothing webhooks::certificates_change_under_load_and_no_request_is_lost,
         Nothing webhooks::controllers_with_exactly_the_rights_of_deploy_make_groups_and_answer,
