@@ -91,7 +91,7 @@ mod tests {
             ("", "status", json!({"ready": 1})),
             ("/spec", "parallelism", json!(4)),
             ("/spec/template/spec", "schedulerName", json!("other")),
-            ("/metadata", "annotations", json!({"scheduling.k8s.io/group-template-name": "t"})),
+            ("/spec/template/spec", "schedulingGroup", json!({"podGroupName": "g"})),
             ("", "spec", json!([])),
             ("", "spec", json!(3)),
         ] {
@@ -99,6 +99,10 @@ mod tests {
             other.pointer_mut(place).unwrap()[field] = value;
             assert!(!awaits(other.clone()), "{other}");
         }
+        let mut stamped = job.clone();
+        stamped["spec"]["parallelism"] = json!(3);
+        stamped["metadata"]["annotations"] = json!({"scheduling.k8s.io/group-template-name": "t"});
+        assert!(awaits(stamped), "its group comes out of a Workload");
         let mut annotated = job;
         annotated["spec"]["parallelism"] = json!(3);
         annotated["metadata"]["annotations"] = json!({GANG_ANNOTATION: "true"});

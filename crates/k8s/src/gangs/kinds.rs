@@ -71,6 +71,8 @@ pub struct Asks {
     pub(super) is_annotated: bool,
     /// Somebody above it sees to its groups.
     pub(super) is_delegated: bool,
+    /// It names the template that its group is made of.
+    pub(super) names_template: bool,
     /// A pod runs or ran.
     pub has_run: bool,
     /// It is over.
@@ -111,6 +113,7 @@ impl Row {
         Asks {
             roles,
             is_annotated: annotation(GANG_ANNOTATION) == Some("true"),
+            names_template: annotation(DELEGATED_ANNOTATION).is_some(),
             is_delegated: annotation(DELEGATED_ANNOTATION).is_some()
                 || metadata.owner_references.iter().flatten().any(has_groups),
             has_run: self.progress.iter().any(counts),

@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 impl Asks {
     /// A template for every role of an object of this name if it is to have groups; `None` if it is left alone.
     pub fn templates(&self, name: &str, api: &Api, serves: impl Fn(&str) -> bool) -> Option<Vec<Value>> {
-        let is_ours = |role: &Role| serves(&role.scheduler_name) && !role.has_group;
-        if self.roles.is_empty() || !self.roles.iter().all(is_ours) || self.is_delegated {
+        if !self.is_ours(serves) || self.is_delegated {
             return None;
         }
         let templates = self.roles.iter().enumerate().map(|(index, role)| {
@@ -24,8 +23,16 @@ impl Asks {
     /// True if groups are to be there before the first pod starts. Once a pod ran, nothing is made any more: a gang that
     /// began in parts is none.
     pub fn awaits_groups(&self, api: &Api, serves: impl Fn(&str) -> bool) -> bool {
+        // A group out of a template of a Workload that somebody else makes is waited for just as well.
+        let is_stamped = self.names_template && api.workloads.is_some() && self.is_ours(&serves);
         // Whether it is wanted does not depend on the name.
-        !self.has_run && self.templates("", api, serves).is_some()
+        !self.has_run && (is_stamped || self.templates("", api, serves).is_some())
+    }
+
+    /// True if all its pods are of schedulers that understand groups, and name none themselves.
+    fn is_ours(&self, serves: impl Fn(&str) -> bool) -> bool {
+        let is_ours = |role: &Role| serves(&role.scheduler_name) && !role.has_group;
+        !self.roles.is_empty() && self.roles.iter().all(is_ours)
     }
 }
 
