@@ -163,7 +163,7 @@ fn every_example_can_be_applied_and_runs() {
     let gangs = "job-name in (job-gang, job-indexed, job-scheduling)";
     world.kubectl(&["wait", "--for=condition=Ready", "pods", "-l", gangs, "--timeout=60s"]);
     let groups = world.kubectl(&["get", "podgroups"]);
-    assert_eq!(groups.matches("Scheduled").count(), 7, "{groups}");
+    assert_eq!(groups.matches("Scheduled").count(), 9, "{groups}");
     world.kubectl(&["rollout", "status", "deployment/web", "--timeout=60s"]);
     world.kubectl(&["wait", "--for=condition=Complete", "job/count", "--timeout=60s"]);
 }
