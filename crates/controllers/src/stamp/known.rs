@@ -148,7 +148,7 @@ impl Known {
             if let Some(before) = left.and_then(|left| left.remove(&by)) {
                 let still = self.references(&group).any(|other| other.target == before.target);
                 if !still {
-                    forget(&mut self.asked_of, (namespace.clone(), before.target), &group);
+                    forget(&mut self.asked_of, &(namespace.clone(), before.target), &group);
                 }
             }
             if self.references.get(&group).is_some_and(BTreeMap::is_empty) {
@@ -175,7 +175,7 @@ impl Known {
             for target in old {
                 let place = (key.namespace.clone(), target);
                 touched.extend(self.asked_of.get(&place).into_iter().flatten().cloned());
-                forget(&mut self.found, place, &key);
+                forget(&mut self.found, &place, &key);
             }
             for target in new {
                 let place = (key.namespace.clone(), target);
@@ -209,11 +209,11 @@ impl Known {
 }
 
 /// Takes a key out of an index, and leaves nothing behind.
-fn forget<K: Ord>(index: &mut BTreeMap<K, BTreeSet<Key>>, place: K, key: &Key) {
-    if let Some(keys) = index.get_mut(&place) {
+fn forget<K: Ord>(index: &mut BTreeMap<K, BTreeSet<Key>>, place: &K, key: &Key) {
+    if let Some(keys) = index.get_mut(place) {
         keys.remove(key);
         if keys.is_empty() {
-            index.remove(&place);
+            index.remove(place);
         }
     }
 }

@@ -106,7 +106,7 @@ impl<'a> Missing<'a> {
         }
         let reference = json!({"workloadName": self.workload.name(), "templateName": name_of(template)});
         spec.insert("workloadRef".to_owned(), reference);
-        self.create(resource, name, spec, parent, json!({}), self.owned_by_workload())
+        self.create(resource, name, spec, parent, json!({}), &self.owned_by_workload())
     }
 
     fn new_group(&self, parent: Option<&str>) -> Action {
@@ -117,7 +117,7 @@ impl<'a> Missing<'a> {
         };
         let owner = self.reference.owner.clone().unwrap_or_else(|| self.owned_by_workload());
         let annotations = json!(self.reference.inherited);
-        self.create(&self.known.api.groups, &self.key.name, spec, parent, annotations, owner)
+        self.create(&self.known.api.groups, &self.key.name, spec, parent, annotations, &owner)
     }
 
     fn owned_by_workload(&self) -> Value {
@@ -136,7 +136,7 @@ impl<'a> Missing<'a> {
         mut spec: Map<String, Value>,
         parent: Option<&str>,
         mut annotations: Value,
-        owner: Value,
+        owner: &Value,
     ) -> Action {
         if let Some(parent) = parent {
             spec.insert("parentCompositePodGroupName".to_owned(), json!(parent));
