@@ -183,7 +183,7 @@ fn leaf(name: &str, minimum: u32) -> Value {
 }
 
 /// The Workload of the JobSet.
-fn workload(spec: Value) -> Value {
+fn workload(spec: &Value) -> Value {
     let mut workload = json!({"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "Workload",
                               "metadata": {"name": "w", "uid": "uid-of-w"}, "spec": spec});
     workload["spec"]["controllerRef"] =
@@ -192,12 +192,12 @@ fn workload(spec: Value) -> Value {
 }
 
 fn flat() -> Value {
-    workload(json!({"podGroupTemplates": [leaf("driver", 1), leaf("worker", 4)]}))
+    workload(&json!({"podGroupTemplates": [leaf("driver", 1), leaf("worker", 4)]}))
 }
 
 /// Composite `top` of driver and composite `replica` of worker.
 fn tree() -> Value {
-    workload(json!({"compositePodGroupTemplates": [{
+    workload(&json!({"compositePodGroupTemplates": [{
         "name": "top", "schedulingPolicy": {"gang": {"minGroupCount": 2}}, "schedulingConstraints": null,
         "podGroupTemplates": [leaf("driver", 1)],
         "compositePodGroupTemplates": [{"name": "replica", "schedulingPolicy": {"basic": {}},
@@ -433,7 +433,7 @@ fn a_group_follows_the_minimum_of_its_template_and_nobody_elses_does() {
         "schedulingPolicy": {"gang": {"minCount": 1}}, "workloadRef": {"workloadName": "w", "templateName": "worker"}}});
     world.show(&users);
     world.show(&pod("q", "users", "worker"));
-    world.show(&workload(json!({"podGroupTemplates": [leaf("worker", 6)]})));
+    world.show(&workload(&json!({"podGroupTemplates": [leaf("worker", 6)]})));
     let minimum =
         |world: &World, name: &str| world.object("PodGroup", name)["spec"]["schedulingPolicy"].clone();
     assert_eq!(minimum(&world, "g"), json!({"gang": {"minCount": 6}}));
@@ -449,7 +449,7 @@ fn in_1_36_groups_name_their_template_as_that_release_does() {
         world.object("PodGroup", "g")["spec"]["podGroupTemplateRef"],
         json!({"workload": {"workloadName": "w", "podGroupTemplateName": "worker"}})
     );
-    world.show(&workload(json!({"podGroupTemplates": [leaf("worker", 6)]})));
+    world.show(&workload(&json!({"podGroupTemplates": [leaf("worker", 6)]})));
     let policy = world.object("PodGroup", "g")["spec"]["schedulingPolicy"].clone();
     assert_eq!(policy, json!({"gang": {"minCount": 4}}), "it may not change there");
 }
