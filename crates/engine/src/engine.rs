@@ -502,11 +502,21 @@ impl Engine {
         self.claims_left(key, &before, now);
         let unit = self.pods.unit_of(key, &after);
         if pauses {
-            let failures = self.retries.get(&unit).map_or(0, |retry| retry.failures) + 1;
-            let pause = (RETRY_SECONDS_MIN << failures.min(16).saturating_sub(1)).min(RETRY_SECONDS_MAX);
-            self.retries.insert(unit.clone(), Retry { failures, not_before: now.plus_seconds(pause) });
+            self.pause(&unit, now);
         }
         self.touch(&unit, now);
+    }
+
+    /// A unit is not tried for a while, longer every time. Members that fail while it pauses already are part of the same
+    /// trouble: a gang must not pause longer because it has more of them.
+    fn pause(&mut self, unit: &UnitKey, now: Time) {
+        let retry = self.retries.get(unit);
+        if retry.is_some_and(|retry| now < retry.not_before) {
+            return;
+        }
+        let failures = retry.map_or(0, |retry| retry.failures) + 1;
+        let pause = (RETRY_SECONDS_MIN << failures.min(16).saturating_sub(1)).min(RETRY_SECONDS_MAX);
+        self.retries.insert(unit.clone(), Retry { failures, not_before: now.plus_seconds(pause) });
     }
 
     /// Gives back the seat that a pod had and takes the one that it has.

@@ -334,6 +334,27 @@ fn a_failed_binding_frees_the_seat_and_is_tried_again_after_a_pause() {
 }
 
 #[test]
+fn a_gang_whose_bindings_all_fail_at_once_pauses_as_if_one_had() {
+    let mut world = World::parse(
+        "node a cpu=8
+         group g gang=8
+         pod w x8 group=g cpu=1",
+    );
+    for pause in [1, 2, 4] {
+        let Decision::Place(placement) = world.engine.decide(world.now) else { panic!("g fits") };
+        for seat in &placement.seats {
+            world.engine.apply(
+                Event::BindFailed { pod: seat.pod.clone(), uid: seat.uid.clone() },
+                world.now,
+            );
+        }
+        let next = world.now.plus_seconds(pause);
+        assert_eq!(world.engine.decide(world.now), Decision::Idle { wake_at: Some(next) });
+        world.now = next;
+    }
+}
+
+#[test]
 fn an_older_picture_of_a_placed_pod_does_not_undo_the_decision() {
     let mut world = World::parse(
         "node a cpu=1
