@@ -9,6 +9,7 @@ use std::future::Future;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tracing::Instrument as _;
 use tutti_cluster::cluster::{Cluster, ClusterOptions};
 use tutti_cluster::kubelet::{self, NodeTemplate};
 use tutti_cluster::listener::Port;
@@ -38,15 +39,23 @@ impl World {
 
     /// A cluster like this release of Kubernetes, without nodes and without a scheduler.
     pub(crate) async fn of_release(release: Release) -> Self {
+        Self::with(ClusterOptions { release, ..ClusterOptions::default() }).await
+    }
+
+    /// The same with nobody but the kubelets, for tests that are many.
+    pub(crate) async fn without_controllers() -> Self {
+        Self::with(ClusterOptions { controllers: None, ..ClusterOptions::default() }).await
+    }
+
+    async fn with(options: ClusterOptions) -> Self {
         let options = ClusterOptions {
-            release,
             port: Port::Exactly(0),
             kubelets: kubelet::Options {
                 start_delay: Duration::from_millis(20),
                 stop_delay: Duration::from_millis(20),
                 ..kubelet::Options::default()
             },
-            ..ClusterOptions::default()
+            ..options
         };
         let cluster = Cluster::start(options).await.expect("the cluster starts");
         Self { client: cluster.client(), cluster, version: "v1beta1", scheduler: None }
@@ -84,6 +93,21 @@ impl World {
         let (stop, stopped) = oneshot::channel();
         let task = tutti_scheduler::run(client, config, ended(stopped));
         self.scheduler = Some((stop, tokio::spawn(task)));
+    }
+
+    /// A scheduler of its own settings, whatever its way to the cluster is.
+    pub(crate) fn start_scheduler_as(&mut self, client: Client, config: Config) {
+        let (stop, stopped) = oneshot::channel();
+        let capabilities = Capabilities::of_versions(&[self.version]);
+        let task = tutti_scheduler::run_with(client, config, capabilities, ended(stopped));
+        self.scheduler = Some((stop, tokio::spawn(task.in_current_span())));
+    }
+
+    /// Ends the scheduler at once, in the middle of whatever it does.
+    pub(crate) async fn kill_scheduler(&mut self) {
+        let (_stop, task) = self.scheduler.take().expect("a scheduler runs");
+        task.abort();
+        assert!(task.await.is_err(), "it was still running");
     }
 
     /// Ends the scheduler, which must end well.

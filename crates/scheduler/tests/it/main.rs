@@ -1,7 +1,10 @@
 //! The scheduler against the embedded cluster, through TLS and HTTP.
 
 mod composites;
+mod faulty;
 mod harness;
+mod http_soak;
+mod journal;
 mod malformed;
 mod optional;
 mod own_groups;
