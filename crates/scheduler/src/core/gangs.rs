@@ -31,6 +31,8 @@ const MARK_AFTER_SECONDS: i64 = 10;
 /// Marks are written so much later than they are wanted: by then it is known what else was written on the group at that
 /// moment, and the mark is not refused because of it.
 const MARK_PAUSE_MS: i64 = 250;
+/// Marks that the server did not want are tried again so much later: nobody else would think of them.
+const MARK_AGAIN_SECONDS: i64 = 60;
 /// While bindings of a gang are under way it is not judged; it is looked at again so much later.
 const BUSY_SECONDS: i64 = 1;
 
@@ -565,6 +567,8 @@ impl Core {
         }
         if written || self.gang_state(group).is_some() {
             self.gangs.changed.insert(group.clone());
+        } else {
+            self.gangs.set_due(group, Some(now.plus_seconds(MARK_AGAIN_SECONDS)));
         }
     }
 }

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use tutti_model::Time;
 
-/// How often one write is tried.
-const TRIES_MAX: u32 = 5;
-/// Pause before the second try; every further one is twice as long.
+/// How often one write is tried: with the pauses below that is for two minutes, which a server needs to start again.
+const TRIES_MAX: u32 = 10;
+/// Pause before the second try; every further one is twice as long, up to a limit.
 const RETRY_FIRST_MS: i64 = 500;
+const RETRY_MAX_MS: i64 = 30_000;
 
 #[derive(Debug, Clone)]
 struct Item<V> {
@@ -33,18 +34,29 @@ pub(crate) struct Lane<K, V> {
     under_way: BTreeMap<K, Item<V>>,
     places: u64,
     length_max: usize,
+    tries_max: u32,
     dropped: u64,
     overflowing: bool,
 }
 
 impl<K: Ord + Clone, V: Clone> Lane<K, V> {
     pub(crate) fn new(length_max: usize) -> Self {
+        Self::with(length_max, TRIES_MAX)
+    }
+
+    /// A queue of writes that nobody would think of again: they are tried until the server has said yes or no.
+    pub(crate) fn lasting(length_max: usize) -> Self {
+        Self::with(length_max, u32::MAX)
+    }
+
+    fn with(length_max: usize, tries_max: u32) -> Self {
         Self {
             waiting: BTreeMap::new(),
             order: BTreeSet::new(),
             under_way: BTreeMap::new(),
             places: 0,
             length_max,
+            tries_max,
             dropped: 0,
             overflowing: false,
         }
@@ -130,11 +142,11 @@ impl<K: Ord + Clone, V: Clone> Lane<K, V> {
         if self.waiting.contains_key(key) {
             return AfterFailure::Again;
         }
-        item.tries += 1;
-        if item.tries >= TRIES_MAX {
+        item.tries = item.tries.saturating_add(1);
+        if item.tries >= self.tries_max {
             return AfterFailure::GivenUp;
         }
-        let pause = RETRY_FIRST_MS << (item.tries - 1);
+        let pause = (RETRY_FIRST_MS << (item.tries - 1).min(16)).min(RETRY_MAX_MS);
         item.not_before = Time(now.0.saturating_add(pause));
         self.enqueue(key.clone(), item);
         AfterFailure::Again
@@ -288,6 +300,21 @@ mod tests {
         lane.put("a", 2, now);
         lane.failed(&"a", now);
         assert_eq!(drain(&mut lane, 9, now), [("a", 2)]);
+    }
+
+    #[test]
+    fn what_must_last_is_never_given_up_and_tried_twice_a_minute_in_the_end() {
+        let mut lane = Lane::lasting(10);
+        lane.put("a", 1, NOW);
+        let mut now = NOW;
+        for _ in 0..3 * TRIES_MAX {
+            assert_eq!(drain(&mut lane, 9, now), [("a", 1)]);
+            assert_eq!(lane.failed(&"a", now), AfterFailure::Again);
+            now = lane.due().unwrap();
+        }
+        drain(&mut lane, 9, now);
+        lane.failed(&"a", now);
+        assert_eq!(lane.due(), Some(Time(now.0 + RETRY_MAX_MS)));
     }
 
     #[test]

@@ -51,9 +51,12 @@ impl Core {
             self.effects.push(Effect::PatchGroupMarks { group, uid, version, marks });
         }
         while let Some((group, (uid, condition))) = self.group_writes.next(window, now) {
-            if let Some(known) = self.known_group_mut(&group) {
-                known.scheduled.sent(now);
-            }
+            // Gone or replaced since: nobody is left to be told.
+            let Some(known) = self.known_group_mut(&group).filter(|known| known.uid == uid) else {
+                self.group_writes.done(&group);
+                continue;
+            };
+            known.scheduled.sent(now);
             let condition = Box::new(condition);
             self.effects.push(Effect::PatchGroupCondition { group, uid, condition });
         }

@@ -5,7 +5,8 @@ use super::server::{Binder, SimPod};
 use std::collections::BTreeMap;
 use tutti_engine::{Seat, UnitKey};
 use tutti_k8s::WhenBroken;
-use tutti_model::{ObjectKey, Phase};
+use tutti_model::{ObjectKey, Phase, Text};
+use tutti_scheduler::core::gangs::GangState;
 use tutti_scheduler::core::message::Effect;
 
 impl Sim {
@@ -21,6 +22,9 @@ impl Sim {
         }
         let mut starts: BTreeMap<ObjectKey, u32> = BTreeMap::new();
         for effect in effects {
+            if let Effect::MarkDisrupted { pod, uid, .. } | Effect::DeletePod { pod, uid } = effect {
+                self.check_intent(index, pod, uid)?;
+            }
             if let Effect::Bind(seat) = effect
                 && let Some(group) = self.server.pods.get(&seat.pod).and_then(|pod| pod.pod.group.as_ref())
             {
@@ -40,6 +44,23 @@ impl Sim {
             }
         }
         self.check_tree_starts(index, term, &starts)
+    }
+
+    /// Whoever asks for a deletion unwinds the gang at that moment, and somebody makes the pod again. What becomes of the
+    /// request is checked when it arrives, where it may be late and the pod may go already.
+    fn check_intent(&self, index: usize, pod: &ObjectKey, uid: &Text) -> Result<(), String> {
+        let Some(found) = self.server.pods.get(pod).filter(|found| found.pod.uid == *uid) else {
+            return Ok(());
+        };
+        let group = found.pod.group.as_ref();
+        let state = group.and_then(|group| self.replicas[index].core.gang_state(group));
+        if state != Some(GangState::Unwinding) {
+            return Err(format!("{pod} is to be deleted while its gang is {state:?}"));
+        }
+        if !found.controlled {
+            return Err(format!("{pod} is to be deleted, and nobody makes it again"));
+        }
+        Ok(())
     }
 
     /// True if something of a group is on a node, in whatever condition.
@@ -76,8 +97,9 @@ impl Sim {
             return Ok(());
         };
         let group = found.pod.group.as_ref().and_then(|group| self.server.groups.get(group));
-        // A deposed leader acts on what was true when it led, and a pod that goes already is not deleted again by a slow
-        // request.
+        // A deposed leader acts on what was true when it led. A pod that goes already loses nothing by being deleted again,
+        // whatever was announced: it is not counted as a member any more. That the deletion was meant is checked where it
+        // is sent.
         let Some(group) = group.filter(|_| !is_late && !found.pod.terminating) else {
             return Ok(());
         };

@@ -72,9 +72,11 @@ impl Sim {
         self.trouble.on = false;
         self.doom = None;
         self.down = false;
+        // In half of the stories nobody lists again, which would show what was forgotten.
+        let lists_again = self.dice.once_in(2);
         for index in 0..self.replicas.len() {
             self.replicas[index].paused_until = self.now;
-            for kind in KINDS {
+            for kind in KINDS.into_iter().filter(|_| lists_again) {
                 self.break_watch(index, kind);
             }
         }

@@ -37,6 +37,8 @@ enum Fate {
     Throttled,
     /// It is not allowed.
     Forbidden,
+    /// It is not carried out, and the answer is that the object is not what it was thought to be.
+    Conflict,
 }
 
 impl Sim {
@@ -48,7 +50,7 @@ impl Sim {
         let mut fate = Fate::Good;
         if self.trouble.on && self.dice.once_in(self.trouble.requests_one_in) {
             self.tally.faults += 1;
-            match self.dice.below(7) {
+            match self.dice.below(8) {
                 0 => arrives = None,
                 1 => fate = Fate::Mute,
                 2 => {
@@ -59,7 +61,8 @@ impl Sim {
                 3 => fate = Fate::ErrorAfter,
                 4 => fate = Fate::ErrorBefore,
                 5 => fate = Fate::Throttled,
-                _ => fate = Fate::Forbidden,
+                6 => fate = Fate::Forbidden,
+                _ => fate = Fate::Conflict,
             }
         }
         if arrives.is_none() || fate == Fate::Mute {
@@ -88,6 +91,7 @@ impl Sim {
                 Fate::ErrorBefore => no_answer(&effect, "internal error"),
                 Fate::Throttled => self.throttled(&effect),
                 Fate::Forbidden => forbidden(&effect),
+                Fate::Conflict => conflict(&effect),
             }
         };
         if fate != Fate::Mute {
@@ -181,6 +185,16 @@ fn forbidden(effect: &Effect) -> Answer {
         Answer::Bind { seat, .. } => Answer::Bind { seat, outcome: BindOutcome::Refused("forbidden".into()) },
         Answer::Write { key, .. } => {
             Answer::Write { key, outcome: WriteOutcome::Rejected("forbidden".into()) }
+        }
+        other => other,
+    }
+}
+
+fn conflict(effect: &Effect) -> Answer {
+    match no_answer(effect, "conflict") {
+        Answer::Bind { seat, .. } => Answer::Bind { seat, outcome: BindOutcome::Disputed("conflict".into()) },
+        Answer::Write { key, .. } => {
+            Answer::Write { key, outcome: WriteOutcome::Conflict("conflict".into()) }
         }
         other => other,
     }
