@@ -1,11 +1,20 @@
+<<<<<<< HEAD
 //! Benchmarks: `cargo run --release -p tutti-bench -- engine|cluster|jobs [--json]`. See bench/RESULTS.md.
+=======
+//! Benchmarks: `cargo run --release -p tutti-bench -- engine|cluster|live [--json]`. See bench/RESULTS.md.
+>>>>>>> 4ea856f (bench: live)
 
 mod cluster;
 mod engine;
 mod fleet;
+<<<<<<< HEAD
 mod jobs;
+=======
+mod live;
+>>>>>>> 4ea856f (bench: live)
 mod packing;
 mod report;
+mod requests;
 mod topology;
 
 use clap::{Parser, Subcommand};
@@ -55,6 +64,7 @@ enum What {
         #[arg(long, default_value_t = 50)]
         watchers: usize,
     },
+<<<<<<< HEAD
     /// Many Jobs at once on the embedded cluster, until every pod has a node.
     Jobs {
         /// One JSON object a line: {"case":…,"nodes":…,"value":…,"unit":…}.
@@ -67,6 +77,22 @@ enum What {
         #[arg(long, default_value_t = 8)]
         pods: usize,
     },
+=======
+    /// The scheduler as a process of its own, against the embedded cluster over HTTPS.
+    Live {
+        /// One JSON object a line: {"case":…,"nodes":…,"value":…,"unit":…}.
+        #[arg(long)]
+        json: bool,
+        /// Only cases whose name contains this: restart, throughput, blocked, idle.
+        #[arg(long, default_value = "")]
+        only: String,
+        #[command(flatten)]
+        sizes: live::Sizes,
+    },
+    /// The process that `live` measures.
+    #[command(hide = true)]
+    Scheduler(live::SchedulerArguments),
+>>>>>>> 4ea856f (bench: live)
 }
 
 fn main() -> anyhow::Result<()> {
@@ -78,8 +104,13 @@ fn main() -> anyhow::Result<()> {
             let sizes = cluster::Sizes { pods, listed, nodes, watchers };
             cluster::run(&sizes, &only, &mut report::Report::new(json))
         }
+<<<<<<< HEAD
         What::Jobs { json, jobs, pods } => {
             jobs::run(&jobs::Sizes { jobs, pods }, &mut report::Report::new(json))
         }
+=======
+        What::Live { json, only, sizes } => live::run(&sizes, &only, &mut report::Report::new(json)),
+        What::Scheduler(arguments) => live::schedule(arguments),
+>>>>>>> 4ea856f (bench: live)
     }
 }

@@ -1,12 +1,12 @@
 //! The embedded cluster over HTTPS, with its clients in the same process: what is measured is both together.
 
 mod memory;
-mod requests;
+
 mod watchers;
 
 use crate::report::Report;
+use crate::requests::Requests;
 use anyhow::ensure;
-use requests::Requests;
 use std::time::{Duration, Instant};
 use tutti_cluster::cluster::{Cluster, ClusterOptions};
 use tutti_cluster::listener::Port;

@@ -1,8 +1,8 @@
 //! Many watchers of everything.
 
-use super::requests::Requests;
 use super::{Sizes, quiet_cluster, rate};
 use crate::report::Report;
+use crate::requests::Requests;
 use anyhow::{Context as _, bail, ensure};
 use futures::StreamExt as _;
 use std::time::{Duration, Instant};

@@ -12,26 +12,26 @@ use std::time::{Duration, Instant};
 /// Requests that are on their way at the same time.
 const IN_FLIGHT: usize = 64;
 
-const PODS: &str = "/api/v1/namespaces/default/pods";
+pub(crate) const PODS: &str = "/api/v1/namespaces/default/pods";
 
 /// A client.
 #[derive(Clone)]
-pub(super) struct Requests {
+pub(crate) struct Requests {
     client: Client,
 }
 
 impl Requests {
-    pub(super) fn new(client: Client) -> Self {
+    pub(crate) fn new(client: Client) -> Self {
         Self { client }
     }
 
     /// The answer to a request for something.
-    pub(super) async fn get(&self, path: &str) -> anyhow::Result<String> {
+    pub(crate) async fn get(&self, path: &str) -> anyhow::Result<String> {
         Ok(self.client.request_text(Request::get(path).body(Vec::new())?).await?)
     }
 
     /// The length of an answer, which is not kept.
-    pub(super) async fn count_bytes(&self, path: &str) -> anyhow::Result<usize> {
+    pub(crate) async fn count_bytes(&self, path: &str) -> anyhow::Result<usize> {
         let response = self.client.send(Request::get(path).body(Body::empty())?).await?;
         ensure!(response.status().is_success(), "{path}: {}", response.status());
         let mut body = response.into_body();
@@ -45,7 +45,7 @@ impl Requests {
     }
 
     /// The lines of an answer that does not end.
-    pub(super) async fn lines(
+    pub(crate) async fn lines(
         &self,
         path: &str,
     ) -> anyhow::Result<impl futures::Stream<Item = std::io::Result<String>> + Unpin + use<>> {
@@ -53,22 +53,31 @@ impl Requests {
         Ok(Box::pin(futures::AsyncBufReadExt::lines(Box::pin(reader))))
     }
 
-    async fn post(&self, path: &str, body: &Value) -> anyhow::Result<()> {
-        let request = Request::post(path).header("content-type", "application/json");
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> anyhow::Result<()> {
+        self.write(Request::post(path).header("content-type", "application/json"), path, body).await
+    }
+
+    /// A merge patch.
+    pub(crate) async fn patch(&self, path: &str, body: &Value) -> anyhow::Result<()> {
+        self.write(Request::patch(path).header("content-type", "application/merge-patch+json"), path, body)
+            .await
+    }
+
+    async fn write(&self, request: http::request::Builder, path: &str, body: &Value) -> anyhow::Result<()> {
         let response = self.client.send(request.body(Body::from(body.to_string().into_bytes()))?).await?;
         let status = response.status();
         let answer = response.into_body().collect().await.context("the answer broke off")?.to_bytes();
-        ensure!(status.is_success(), "POST {path}: {status}: {}", String::from_utf8_lossy(&answer));
+        ensure!(status.is_success(), "{path}: {status}: {}", String::from_utf8_lossy(&answer));
         Ok(())
     }
 
     /// Creates pods `PREFIX-0`, `PREFIX-1`, …; tells how long that took.
-    pub(super) async fn create_pods(&self, prefix: &str, count: usize) -> anyhow::Result<Duration> {
+    pub(crate) async fn create_pods(&self, prefix: &str, count: usize) -> anyhow::Result<Duration> {
         self.all(count, |index| (PODS.to_owned(), pod(&format!("{prefix}-{index}")))).await
     }
 
     /// Binds these pods to a node.
-    pub(super) async fn bind_pods(&self, prefix: &str, count: usize) -> anyhow::Result<Duration> {
+    pub(crate) async fn bind_pods(&self, prefix: &str, count: usize) -> anyhow::Result<Duration> {
         self.all(count, |index| {
             let name = format!("{prefix}-{index}");
             let binding = json!({
@@ -80,7 +89,8 @@ impl Requests {
         .await
     }
 
-    async fn all(
+    /// Posts so many, a few at a time; tells how long that took.
+    pub(crate) async fn all(
         &self,
         count: usize,
         request: impl Fn(usize) -> (String, Value),

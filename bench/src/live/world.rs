@@ -1,0 +1,150 @@
+//! A cluster and what is in it.
+
+use crate::requests::{PODS, Requests};
+use anyhow::{Context as _, ensure};
+use futures::StreamExt as _;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+use tokio::task::JoinHandle;
+use tutti_cluster::cluster::{Cluster, ClusterOptions};
+use tutti_cluster::listener::Port;
+
+/// What takes longer has failed.
+pub(super) const PATIENCE: Duration = Duration::from_secs(300);
+
+const GROUPS: &str = "/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups";
+
+/// Who places pods.
+pub(super) const TUTTI: &str = "tutti";
+pub(super) const NOBODY: &str = "nobody";
+
+pub(super) struct World {
+    pub(super) cluster: Cluster,
+    /// Requests that are not measured go without a socket.
+    pub(super) inside: Requests,
+    pub(super) nodes: u32,
+}
+
+/// Pods of one kind.
+pub(super) struct Pods<'a> {
+    pub(super) prefix: &'a str,
+    pub(super) count: usize,
+    pub(super) scheduler: &'a str,
+    pub(super) cpu: &'a str,
+    /// Members of a group; every so many pods are one.
+    pub(super) gang: Option<usize>,
+}
+
+impl World {
+    pub(super) async fn start(nodes: u32) -> anyhow::Result<Self> {
+        let options = ClusterOptions {
+            port: Port::Exactly(0),
+            nodes,
+            simulate_nodes: false,
+            controllers: None,
+            ..ClusterOptions::default()
+        };
+        let cluster = Cluster::start(options).await?;
+        Ok(Self { inside: Requests::new(cluster.in_process_client()), cluster, nodes })
+    }
+
+    pub(super) fn node(&self, index: usize) -> String {
+        let width = self.nodes.saturating_sub(1).to_string().len();
+        format!("node-{:0width$}", index % self.nodes as usize)
+    }
+
+    /// Pods that wait, and their groups.
+    pub(super) async fn add(&self, pods: &Pods<'_>) -> anyhow::Result<()> {
+        if let Some(size) = pods.gang {
+            let group = |index: usize| {
+                let body = json!({
+                    "apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup",
+                    "metadata": {"name": format!("{}-{index}", pods.prefix)},
+                    "spec": {"schedulingPolicy": {"gang": {"minCount": size}}},
+                });
+                (GROUPS.to_owned(), body)
+            };
+            self.inside.all(pods.count.div_ceil(size), group).await?;
+        }
+        self.inside.all(pods.count, |index| (PODS.to_owned(), pod(pods, index, None))).await?;
+        Ok(())
+    }
+
+    /// Pods that were bound long ago, evenly over the nodes.
+    pub(super) async fn add_bound(&self, pods: &Pods<'_>) -> anyhow::Result<()> {
+        let bound = |index| (PODS.to_owned(), pod(pods, index, Some(self.node(index))));
+        self.inside.all(pods.count, bound).await?;
+        Ok(())
+    }
+
+    /// Waits until so many pods whose names begin alike are bound; gives when the first and the last of them was seen.
+    pub(super) async fn watch_binds(&self, prefix: &str, count: usize) -> anyhow::Result<JoinHandle<Seen>> {
+        let client = Requests::new(self.cluster.client());
+        let path = "/api/v1/pods?watch=true&resourceVersion=0&allowWatchBookmarks=true";
+        let lines = client.lines(path).await?;
+        Ok(tokio::spawn(see_binds(lines, format!("{prefix}-"), count)))
+    }
+}
+
+/// When the first and the last binding was seen.
+pub(super) type Seen = anyhow::Result<(Instant, Instant)>;
+
+async fn see_binds(
+    mut lines: impl futures::Stream<Item = std::io::Result<String>> + Unpin,
+    prefix: String,
+    count: usize,
+) -> Seen {
+    let mut bound = BTreeSet::new();
+    let mut first = None;
+    loop {
+        let line = lines.next().await.context("the watch ended")??;
+        // Most lines are not looked into: this client shares the machine with what is measured.
+        if !line.contains(r#""nodeName":""#) || !line.contains(&prefix) {
+            continue;
+        }
+        let event: Value = serde_json::from_str(&line)?;
+        let name = event["object"]["metadata"]["name"].as_str().unwrap_or_default();
+        if name.starts_with(&prefix) && bound.insert(name.to_owned()) {
+            let now = Instant::now();
+            let first = *first.get_or_insert(now);
+            if bound.len() == count {
+                return Ok((first, now));
+            }
+        }
+    }
+}
+
+/// The result of a watch, if it comes in time.
+pub(super) async fn seen(watch: JoinHandle<Seen>) -> Seen {
+    tokio::time::timeout(PATIENCE, watch).await.context("not everything was bound in time")??
+}
+
+/// Bindings per second between the first and the last.
+pub(super) fn rate(count: usize, (first, last): (Instant, Instant)) -> anyhow::Result<f64> {
+    ensure!(count > 1 && last > first, "too few bindings to measure");
+    Ok((count - 1) as f64 / (last - first).as_secs_f64())
+}
+
+/// A pod as a job makes them.
+fn pod(pods: &Pods<'_>, index: usize, node: Option<String>) -> Value {
+    let mut spec = json!({
+        "restartPolicy": "Never",
+        "schedulerName": pods.scheduler,
+        "containers": [{
+            "name": "worker", "image": "registry.example/worker:1", "command": ["work"],
+            "resources": {"requests": {"cpu": pods.cpu, "memory": "64Mi"}, "limits": {"memory": "64Mi"}},
+        }],
+    });
+    if let Some(size) = pods.gang {
+        spec["schedulingGroup"] = json!({"podGroupName": format!("{}-{}", pods.prefix, index / size)});
+    }
+    if let Some(node) = node {
+        spec["nodeName"] = json!(node);
+    }
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": format!("{}-{index}", pods.prefix), "labels": {"app": pods.prefix}},
+        "spec": spec,
+    })
+}
