@@ -1,17 +1,10 @@
-<<<<<<< HEAD
-//! Benchmarks: `cargo run --release -p tutti-bench -- engine|cluster|jobs [--json]`. See bench/RESULTS.md.
-=======
-//! Benchmarks: `cargo run --release -p tutti-bench -- engine|cluster|live [--json]`. See bench/RESULTS.md.
->>>>>>> 4ea856f (bench: live)
+//! Benchmarks: `cargo run --release -p tutti-bench -- engine|cluster|live|jobs [--json]`. See bench/RESULTS.md.
 
 mod cluster;
 mod engine;
 mod fleet;
-<<<<<<< HEAD
 mod jobs;
-=======
 mod live;
->>>>>>> 4ea856f (bench: live)
 mod packing;
 mod report;
 mod requests;
@@ -64,7 +57,6 @@ enum What {
         #[arg(long, default_value_t = 50)]
         watchers: usize,
     },
-<<<<<<< HEAD
     /// Many Jobs at once on the embedded cluster, until every pod has a node.
     Jobs {
         /// One JSON object a line: {"case":…,"nodes":…,"value":…,"unit":…}.
@@ -77,7 +69,6 @@ enum What {
         #[arg(long, default_value_t = 8)]
         pods: usize,
     },
-=======
     /// The scheduler as a process of its own, against the embedded cluster over HTTPS.
     Live {
         /// One JSON object a line: {"case":…,"nodes":…,"value":…,"unit":…}.
@@ -92,7 +83,6 @@ enum What {
     /// The process that `live` measures.
     #[command(hide = true)]
     Scheduler(live::SchedulerArguments),
->>>>>>> 4ea856f (bench: live)
 }
 
 fn main() -> anyhow::Result<()> {
@@ -104,13 +94,10 @@ fn main() -> anyhow::Result<()> {
             let sizes = cluster::Sizes { pods, listed, nodes, watchers };
             cluster::run(&sizes, &only, &mut report::Report::new(json))
         }
-<<<<<<< HEAD
         What::Jobs { json, jobs, pods } => {
             jobs::run(&jobs::Sizes { jobs, pods }, &mut report::Report::new(json))
         }
-=======
         What::Live { json, only, sizes } => live::run(&sizes, &only, &mut report::Report::new(json)),
         What::Scheduler(arguments) => live::schedule(arguments),
->>>>>>> 4ea856f (bench: live)
     }
 }

@@ -343,10 +343,7 @@ fn a_gang_whose_bindings_all_fail_at_once_pauses_as_if_one_had() {
     for pause in [1, 2, 4] {
         let Decision::Place(placement) = world.engine.decide(world.now) else { panic!("g fits") };
         for seat in &placement.seats {
-            world.engine.apply(
-                Event::BindFailed { pod: seat.pod.clone(), uid: seat.uid.clone() },
-                world.now,
-            );
+            world.engine.apply(Event::BindFailed { pod: seat.pod.clone(), uid: seat.uid.clone() }, world.now);
         }
         let next = world.now.plus_seconds(pause);
         assert_eq!(world.engine.decide(world.now), Decision::Idle { wake_at: Some(next) });

@@ -95,8 +95,8 @@ impl World {
         self.scheduler = Some((stop, tokio::spawn(task)));
     }
 
-    /// A scheduler of its own settings, whatever its way to the cluster is.
-    pub(crate) fn start_scheduler_as(&mut self, client: Client, config: Config) {
+    /// The same over a way that may be bad from the start: what the cluster serves is known beforehand.
+    pub(crate) fn start_scheduler_through(&mut self, client: Client, config: Config) {
         let (stop, stopped) = oneshot::channel();
         let capabilities = Capabilities::of_versions(&[self.version]);
         let task = tutti_scheduler::run_with(client, config, capabilities, ended(stopped));

@@ -135,7 +135,7 @@ async fn story(seed: u64) -> Result<Fates, String> {
         world.node(&format!("n{index}"), &NODE_CPUS.to_string()).await;
     }
     if knows_nothing {
-        world.start_scheduler_as(faulty.client.clone(), config.clone());
+        world.start_scheduler_through(faulty.client.clone(), config.clone());
     }
     world.gang(HUGE, 3).await;
     world.members(HUGE, 0..3, &(NODE_CPUS + 1).to_string()).await;
@@ -147,7 +147,7 @@ async fn story(seed: u64) -> Result<Fates, String> {
         wanted.extend((0..size).map(|member| format!("{name}-{member}")));
     }
     if !knows_nothing {
-        world.start_scheduler_as(faulty.client.clone(), config.clone());
+        world.start_scheduler_through(faulty.client.clone(), config.clone());
     }
     let mut pods = Pods::watch(Api::default_namespaced(inside)).await?;
     let (start, mut plot) = (Instant::now(), plot(seed));
@@ -166,7 +166,7 @@ async fn story(seed: u64) -> Result<Fates, String> {
                 Some((_, Act::ServerBack)) => faulty.come_back(),
                 Some((_, Act::EndTrouble)) => faulty.end_trouble(),
                 Some((_, Act::Kill)) => world.kill_scheduler().await,
-                Some((_, Act::Start)) => world.start_scheduler_as(faulty.client.clone(), config.clone()),
+                Some((_, Act::Start)) => world.start_scheduler_through(faulty.client.clone(), config.clone()),
                 Some((_, Act::Delete)) => {
                     deleted = Some("g0-0".to_owned());
                     world.delete_pod("g0-0").await;
