@@ -99,7 +99,9 @@ impl PodView {
         pod.labels = self.labels();
         let group = problems.or_default(read_group(spec, &pod.labels, link));
         pod.group = group.map(|name| ObjectKey::new(key.namespace.clone(), name));
-        if pod.group.is_some() {
+        let job = self.job();
+        // A pod of a Job may turn out to be a member of the group that its Job has.
+        if pod.group.is_some() || job.is_some() {
             let annotations = self.metadata.annotations.as_ref();
             pod.rank = problems.or_default(read_rank(&pod.labels, annotations));
             pod.leader = problems.or_default(read_leader(&pod.labels, annotations));
@@ -129,7 +131,7 @@ impl PodView {
             version: self.version(),
             scheduled: condition::find(&status.conditions, POD_SCHEDULED),
             controlled: self.is_controlled(),
-            job: self.job(),
+            job,
             replicator: self.replicator(),
             errors: problems.into_errors(ObjectKind::Pod, &key),
         }

@@ -472,6 +472,21 @@ mod tests {
     }
 
     #[test]
+    fn a_pod_of_a_job_has_its_rank_before_it_is_known_which_group_it_is_in() {
+        let view: PodView = serde_json::from_value(json!({
+            "metadata": {
+                "name": "p", "namespace": "a", "uid": "u", "labels": {RANK_LABELS[0]: "3"},
+                "ownerReferences": [
+                    {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "j1", "controller": true},
+                ],
+            },
+            "spec": {},
+        }))
+        .unwrap();
+        assert_eq!(view.read().pod.rank, Some(3));
+    }
+
+    #[test]
     fn pods_without_a_group_are_not_asked_for_a_rank() {
         let view: PodView = serde_json::from_value(json!({
             "metadata": {"name": "p", "namespace": "a", "uid": "u", "labels": {RANK_LABELS[0]: "x", ROLE: "boss"}},

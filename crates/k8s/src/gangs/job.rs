@@ -108,4 +108,21 @@ mod tests {
         annotated["metadata"]["annotations"] = json!({GANG_ANNOTATION: "true"});
         assert!(awaits(annotated));
     }
+
+    #[test]
+    fn a_gang_by_annotation_does_not_wait_for_more_pods_than_there_will_be() {
+        for (parallelism, completions, minimum) in
+            [(8, json!(2), 2), (8, json!(20), 8), (8, Value::Null, 8), (0, json!(4), 1)]
+        {
+            let job = json!({
+                "metadata": {"name": "train", "annotations": {GANG_ANNOTATION: "true"}},
+                "spec": {"parallelism": parallelism, "completions": completions,
+                         "template": {"spec": {"schedulerName": "tutti"}}},
+            });
+            let reading = serde_json::from_value::<JobView>(job).unwrap().read();
+            let api = Api::of(&Capabilities::of_versions(&["v1alpha2"]).pod_group.unwrap()).unwrap();
+            let templates = reading.asks.templates("train", &api, |name| name == "tutti").unwrap();
+            assert_eq!(templates[0]["schedulingPolicy"], json!({"gang": {"minCount": minimum}}));
+        }
+    }
 }

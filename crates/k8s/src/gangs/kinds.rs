@@ -28,6 +28,8 @@ pub struct Row {
     roles: &'static str,
     /// In a role: how many pods run at a time; one where it is absent.
     replicas: &'static str,
+    /// In a role: how many pods it needs in all, which may be fewer than could run at a time.
+    total: &'static str,
     /// In a role: the template of its pods.
     template: &'static str,
     /// In a role: how its pods are to be scheduled, and with it the minimum of a gang.
@@ -50,6 +52,7 @@ pub const JOB: Row = Row {
     plural: "jobs",
     roles: "",
     replicas: "/parallelism",
+    total: "/completions",
     template: "/template",
     scheduling: "/scheduling",
     runs_at_once: |role, replicas| {
@@ -83,6 +86,8 @@ pub struct Asks {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Role {
     pub(super) replicas: u32,
+    /// How many pods it has at a time: no more than it needs in all.
+    pub(super) at_a_time: u32,
     pub(super) runs_at_once: bool,
     pub(super) scheduling: Option<Value>,
     pub(super) scheduler_name: String,
@@ -124,10 +129,13 @@ impl Row {
     fn role(&self, role: &Value) -> Role {
         let replicas = role.pointer(self.replicas).and_then(Value::as_u64).unwrap_or(1);
         let replicas = u32::try_from(replicas).unwrap_or(u32::MAX);
+        let total = role.pointer(self.total).and_then(Value::as_u64);
+        let total = total.map_or(u32::MAX, |total| u32::try_from(total).unwrap_or(u32::MAX));
         let pod = role.pointer(self.template).and_then(|template| template.get("spec"));
         let text = |field: &str| pod?.get(field)?.as_str().filter(|text| !text.is_empty());
         Role {
             replicas,
+            at_a_time: replicas.min(total),
             runs_at_once: (self.runs_at_once)(role, replicas),
             scheduling: role.pointer(self.scheduling).filter(|value| value.is_object()).cloned(),
             scheduler_name: text("schedulerName").unwrap_or(DEFAULT_SCHEDULER).to_owned(),

@@ -50,7 +50,8 @@ fn policy(role: &Role, is_annotated: bool, api: &Api) -> Option<Value> {
         return Some(gang_of(minimum.unwrap_or(u64::from(all))));
     }
     let asks = is_annotated || (role.runs_at_once && !api.has_scheduling_of_jobs());
-    asks.then(|| gang_of(u64::from(all)))
+    // A gang that waits for more pods than there will be would wait for ever.
+    asks.then(|| gang_of(u64::from(role.at_a_time.max(1))))
 }
 
 fn gang_of(minimum: u64) -> Value {

@@ -12,6 +12,8 @@ use tutti_model::{ObjectKey, Pod, Text, Time};
 
 /// Added for a gang that has waited for very long.
 const ROOM_IS_KEPT: &str = "; what becomes free is kept for it";
+/// Who runs the scheduler alone should not have to guess.
+const WHO_MAKES_IT: &str = ", which tutti controller makes (jobIntegration Off does not wait for it)";
 /// Reasons, as users know them.
 const SCHEDULED: &str = "Scheduled";
 const FAILED_SCHEDULING: &str = "FailedScheduling";
@@ -126,7 +128,7 @@ impl Core {
             UnitKey::Group(key) => {
                 self.group_refused(&waiting.unit, &waiting.refusal, &sentence, now);
                 match self.members.job_awaiting(key) {
-                    Some(job) => Text::from(format!("waits for the PodGroup of Job {job}")),
+                    Some(job) => Text::from(format!("waits for the PodGroup of Job {job}{WHO_MAKES_IT}")),
                     None => Text::from(format!("pod group {}: {sentence}", key.name)),
                 }
             }
