@@ -3,7 +3,8 @@
 //! Templates have no annotations of their own. So a Workload speaks for all its templates by `tutti.dev/NAME`, and for one
 //! of them by `TEMPLATE.tutti.dev/NAME`. Who is nearer is heard first: the object that the group is for, then its
 //! template, then the Workload. Whoever says something about levels says all about levels, in whatever words, and so for
-//! slices and for spreading.
+//! slices and for spreading. What a Workload says of all its templates is heard by those that it can mean: slices by
+//! groups, spreading by composites.
 //!
 //! Values are handed on as they are. What is wrong with one is said on the group that has it, which alone waits for it.
 
@@ -19,15 +20,36 @@ pub fn of_object(own: &Annotations) -> Annotations {
     nearest_first(&[own])
 }
 
-/// The annotations about topology of a group or composite that is made of a template of a Workload, for an object with
-/// annotations of its own.
-pub fn of_template(own: &Annotations, workload: &Annotations, template: &str) -> Annotations {
+/// What is made of a template.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// A group of pods.
+    Group,
+    /// A group of groups.
+    Composite,
+}
+
+impl Part {
+    fn hears(self, aspect: Aspect) -> bool {
+        match aspect {
+            Aspect::Levels => true,
+            Aspect::Slices => self == Self::Group,
+            Aspect::Spread => self == Self::Composite,
+        }
+    }
+}
+
+/// The annotations about topology of what is made of a template of a Workload, for an object with annotations of its
+/// own.
+pub fn of_template(own: &Annotations, workload: &Annotations, template: &str, part: Part) -> Annotations {
     let prefix = format!("{template}.{PREFIX}");
     let for_template = workload.iter().filter_map(|(name, value)| {
         let name = name.strip_prefix(&prefix)?;
         Some((format!("{PREFIX}{name}"), value.clone()))
     });
-    nearest_first(&[own, &for_template.collect(), workload])
+    let for_all = workload.iter().filter(|(name, _)| aspect(name).is_some_and(|aspect| part.hears(aspect)));
+    let for_all = for_all.map(|(name, value)| (name.clone(), value.clone()));
+    nearest_first(&[own, &for_template.collect(), &for_all.collect()])
 }
 
 fn nearest_first(sources: &[&Annotations]) -> Annotations {
@@ -80,10 +102,10 @@ mod tests {
             (SPREAD_MOST, "2"),
         ]);
         let none = Annotations::new();
-        let workers = of_template(&none, &workload, "workers");
-        assert_eq!(workers, annotations(&[(LEVELS, "rack=required"), (SPREAD_MOST, "2")]));
-        let others = of_template(&none, &workload, "others");
-        assert_eq!(others, annotations(&[(LEVELS, "block=required"), (SPREAD_MOST, "2")]));
+        let workers = of_template(&none, &workload, "workers", Part::Group);
+        assert_eq!(workers, annotations(&[(LEVELS, "rack=required")]), "groups are not spread");
+        let all = of_template(&none, &workload, "all", Part::Composite);
+        assert_eq!(all, annotations(&[(LEVELS, "block=required"), (SPREAD_MOST, "2")]));
     }
 
     #[test]
@@ -92,7 +114,7 @@ mod tests {
         let workload =
             annotations(&[(LEVELS, "block=required"), (SLICE_SIZE, "4"), (SLICE_TOPOLOGY, "host")]);
         // Ours would be heard before Kueue's, if both were there.
-        let got = of_template(&own, &workload, "t");
+        let got = of_template(&own, &workload, "t", Part::Group);
         assert_eq!(
             got,
             annotations(&[(KUEUE_REQUIRED, "rack"), (SLICE_SIZE, "4"), (SLICE_TOPOLOGY, "host")])

@@ -7,7 +7,7 @@ use kube::core::ApiResource;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tutti_k8s::gangs::{group_name, workload_name};
-use tutti_k8s::inheritance;
+use tutti_k8s::inheritance::{self, Annotations, Part};
 
 impl Known {
     /// The next step towards what an object wants: first its Workload, then its groups.
@@ -48,7 +48,11 @@ impl Known {
             Some(group) if is_owned_by(group, owner) => self.resize_group(group, template),
             Some(_) => None,
             None if owner.spec.has_run => None,
-            None => Some(self.new_group(owner, &name, &self.api.group_spec(template, workload), parent)),
+            None => {
+                let spec = self.api.group_spec(template, workload);
+                let parent = parent.map(|workload| (workload, template_name));
+                Some(self.new_group(owner, &name, &spec, parent))
+            }
         }
     }
 
@@ -70,7 +74,8 @@ impl Known {
         self.create(owner, resource, object, "WorkloadCreated", "FailedWorkloadCreate")
     }
 
-    fn new_group(&self, owner: &Owner, name: &str, spec: &Value, parent: Option<&Made>) -> Action {
+    /// Its parent is a Workload and the name of the template in it.
+    fn new_group(&self, owner: &Owner, name: &str, spec: &Value, parent: Option<(&Made, &str)>) -> Action {
         let resource = &self.api.groups;
         let object = json!({
             "apiVersion": resource.api_version, "kind": resource.kind,
@@ -79,20 +84,27 @@ impl Known {
         self.create(owner, resource, object, "PodGroupCreated", "FailedPodGroupCreate")
     }
 
-    fn metadata(&self, owner: &Owner, name: &str, parent: Option<&Made>) -> Value {
+    fn metadata(&self, owner: &Owner, name: &str, parent: Option<(&Made, &str)>) -> Value {
         let mut owners = vec![json!({
             "apiVersion": self.owners_resource.api_version, "kind": self.row.kind,
             "name": owner.name(), "uid": owner.uid(), "controller": true,
         })];
-        if let (Some(parent), Some(resource)) = (parent, &self.api.workloads) {
+        if let (Some((parent, _)), Some(resource)) = (parent, &self.api.workloads) {
             owners.push(json!({
                 "apiVersion": resource.api_version, "kind": resource.kind,
                 "name": parent.name(), "uid": parent.uid(),
             }));
         }
         let (mark, by) = MADE_BY;
-        let asked = owner.metadata.annotations.as_ref();
-        let mut annotations = asked.map(inheritance::of_object).unwrap_or_default();
+        let none = Annotations::new();
+        let asked = owner.metadata.annotations.as_ref().unwrap_or(&none);
+        let mut annotations = match parent {
+            Some((workload, template)) => {
+                let workload = workload.metadata.annotations.as_ref().unwrap_or(&none);
+                inheritance::of_template(asked, workload, template, Part::Group)
+            }
+            None => inheritance::of_object(asked),
+        };
         annotations.insert(mark.to_owned(), by.to_owned());
         json!({
             "name": name, "namespace": owner.key().namespace,

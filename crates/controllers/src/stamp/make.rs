@@ -11,6 +11,7 @@ use kube::core::ApiResource;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tutti_k8s::gangs::{group_name, workload_of};
+use tutti_k8s::inheritance::{self, Annotations, Part};
 
 /// A group that is not there, and the composites around it.
 pub(super) struct Missing<'a> {
@@ -106,7 +107,9 @@ impl<'a> Missing<'a> {
         }
         let reference = json!({"workloadName": self.workload.name(), "templateName": name_of(template)});
         spec.insert("workloadRef".to_owned(), reference);
-        self.create(resource, name, spec, parent, json!({}), &self.owned_by_workload())
+        // Whoever asks does so for its own group.
+        let annotations = self.inherited(&Annotations::new(), name_of(template), Part::Composite);
+        self.create(resource, name, spec, parent, annotations, &self.owned_by_workload())
     }
 
     fn new_group(&self, parent: Option<&str>) -> Action {
@@ -116,8 +119,15 @@ impl<'a> Missing<'a> {
             _ => Map::new(),
         };
         let owner = self.reference.owner.clone().unwrap_or_else(|| self.owned_by_workload());
-        let annotations = json!(self.reference.inherited);
+        let annotations = self.inherited(&self.reference.inherited, &self.reference.template, Part::Group);
         self.create(&self.known.api.groups, &self.key.name, spec, parent, annotations, &owner)
+    }
+
+    /// What something that is made of a template inherits from the Workload.
+    fn inherited(&self, own: &Annotations, template: &str, part: Part) -> Value {
+        let none = Annotations::new();
+        let workload = self.workload.metadata.annotations.as_ref().unwrap_or(&none);
+        json!(inheritance::of_template(own, workload, template, part))
     }
 
     fn owned_by_workload(&self) -> Value {

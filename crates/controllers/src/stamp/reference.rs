@@ -5,10 +5,9 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use tutti_k8s::gangs::{JOB, group_name, workload_name};
-use tutti_k8s::topology::is_topology_annotation;
+use tutti_k8s::inheritance::{self, Annotations};
 
 /// The name of the template.
 pub const TEMPLATE: &str = "scheduling.k8s.io/group-template-name";
@@ -85,8 +84,8 @@ pub(super) struct Reference {
     pub(super) template: String,
     /// The composite that the group is part of, if it says so.
     pub(super) parent: Option<String>,
-    /// Annotations that the group inherits.
-    pub(super) inherited: BTreeMap<String, String>,
+    /// Annotations that the group inherits from it.
+    pub(super) inherited: Annotations,
     /// The owner of the group; the Workload, if it is none.
     pub(super) owner: Option<Value>,
     /// Identity of that owner.
@@ -144,15 +143,13 @@ impl Reference {
     }
 
     fn new(template: String, metadata: &ObjectMeta, api_version: &str, kind: &str) -> Self {
-        let annotations = metadata.annotations.iter().flatten();
-        let inherited = annotations.filter(|(name, _)| is_topology_annotation(name));
         let parent = annotation(metadata, PARENT).or_else(|| annotation(metadata, PARENT_AS_PROPOSED));
         Self {
             group: String::new(),
             target: Target::Named(String::new()),
             template,
             parent: parent.map(str::to_owned),
-            inherited: inherited.map(|(name, value)| (name.clone(), value.clone())).collect(),
+            inherited: metadata.annotations.as_ref().map(inheritance::of_object).unwrap_or_default(),
             owner: None,
             owner_uid: None,
             is_open: true,

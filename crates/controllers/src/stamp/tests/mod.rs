@@ -242,6 +242,41 @@ fn a_job_whose_parent_names_a_template_gets_a_group_of_it() {
 }
 
 #[test]
+fn a_workload_asks_for_its_templates_what_a_job_does_not_ask_for_itself() {
+    let asks = json!({
+        "tutti.dev/topology-levels": "block=required",
+        "worker.tutti.dev/topology-levels": "rack=required",
+        "tutti.dev/spread-topology": "rack",
+        "tutti.dev/slice-size": "2", "tutti.dev/slice-topology": "host",
+    });
+    let workload = with(tree(), "/metadata", "annotations", asks);
+    let own = with(
+        job("own", "worker"),
+        "/metadata/annotations",
+        "tutti.dev/topology-levels",
+        json!("block=preferred"),
+    );
+    let levels = |object: &Value| object["metadata"]["annotations"]["tutti.dev/topology-levels"].clone();
+    for (job, wanted) in [(job("j", "worker"), "rack=required"), (own, "block=preferred")] {
+        let mut world = World::new();
+        world.show(&workload);
+        world.show(&job);
+        let [name] = world.names("PodGroup")[..] else { panic!("one group") };
+        let group = world.object("PodGroup", name);
+        assert_eq!(levels(&group), wanted);
+        let annotations = &group["metadata"]["annotations"];
+        assert_eq!(annotations["tutti.dev/slice-size"], "2");
+        assert_eq!(annotations["tutti.dev/spread-topology"], Value::Null, "a group is not spread");
+        let composites = world.names("CompositePodGroup");
+        let composite = world.object("CompositePodGroup", composites[0]);
+        assert_eq!(levels(&composite), "block=required");
+        let annotations = &composite["metadata"]["annotations"];
+        assert_eq!(annotations["tutti.dev/spread-topology"], "rack");
+        assert_eq!(annotations["tutti.dev/slice-size"], Value::Null, "a composite has no slices");
+    }
+}
+
+#[test]
 fn a_group_within_composites_comes_after_them_whatever_crashes_between() {
     for crash_after in 0..4 {
         let mut world = World::new();
