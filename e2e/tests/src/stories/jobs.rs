@@ -14,7 +14,7 @@ use std::time::Duration;
 /// By this feature gate the cluster's own controller makes groups for Jobs.
 const GATE: &str = "WorkloadWithJob";
 /// How long it is watched that nothing happens.
-const SUSPENSE: Duration = Duration::from_secs(2);
+pub(super) const SUSPENSE: Duration = Duration::from_secs(2);
 
 pub(super) async fn jobs_become_gangs_where_nobody_else_makes_groups(
     world: &World<'_>,
@@ -146,7 +146,7 @@ async fn beside_the_clusters_own(world: &World<'_>) -> anyhow::Result<()> {
     controller.end().await
 }
 
-fn start(world: &World<'_>, integration: &str) -> anyhow::Result<Tutti> {
+pub(super) fn start(world: &World<'_>, integration: &str) -> anyhow::Result<Tutti> {
     let kubeconfig = world.kubeconfig.display().to_string();
     let options = ["--job-integration", integration, "--leader-elect=false", "--http-address", "off"];
     Tutti::start(world, &[&["controller", "--kubeconfig", &kubeconfig], &options[..]].concat())

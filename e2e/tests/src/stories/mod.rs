@@ -5,6 +5,7 @@ mod deploy;
 mod embedded;
 mod faults;
 mod gangs;
+mod job_shapes;
 mod jobs;
 mod kubectl;
 mod minimum;
@@ -67,6 +68,9 @@ pub(crate) fn all() -> Vec<Story> {
         Nothing volumes::a_gang_waits_until_all_its_volumes_are_made,
         Nothing jobs::jobs_become_gangs_where_nobody_else_makes_groups,
         Nothing jobs::three_hundred_jobs_at_once_are_gangs_and_leave_nothing,
+        Nothing job_shapes::jobs_that_do_not_ask_for_a_gang_are_left_alone,
+        Nothing job_shapes::jobs_of_cron_jobs_and_of_long_names_are_gangs,
+        Nothing job_shapes::members_that_succeed_early_do_not_break_the_gang,
         OwnControlPlane jobs::jobs_of_a_cluster_that_makes_groups_itself_are_left_to_it,
         Nothing stamp::a_workload_gives_groups_to_pods_and_jobs_that_name_its_templates,
         Nothing stamp::a_tree_is_made_once_by_a_controller_that_is_killed_meanwhile,
