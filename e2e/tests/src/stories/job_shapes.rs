@@ -8,6 +8,7 @@ use anyhow::{Context as _, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 pub(super) async fn jobs_that_do_not_ask_for_a_gang_are_left_alone(world: &World<'_>) -> anyhow::Result<()> {
     let controller = start(world, "on")?;
@@ -85,6 +86,25 @@ pub(super) async fn members_that_succeed_early_do_not_break_the_gang(
     let lost = names.get(3).context("four pods")?;
     world.delete_pod(lost).await?;
     wait_phases(world, (2, 2), lost).await?;
+    controller.end().await
+}
+
+pub(super) async fn a_controller_killed_at_any_moment_leaves_one_group_for_every_job(
+    world: &World<'_>,
+) -> anyhow::Result<()> {
+    const DELAYS_MS: [u64; 10] = [0, 5, 10, 15, 20, 30, 45, 70, 110, 200];
+    world.node("n1", "20").await?;
+    for (index, delay) in DELAYS_MS.into_iter().enumerate() {
+        let mut controller = start(world, "on")?;
+        // It has mended what the one before has left, so it is in the middle of work when it is killed.
+        world.wait_made(index, index).await?;
+        world.create_job(&world.gang_job(&format!("job-{index}"), 2)).await?;
+        tokio::time::sleep(Duration::from_millis(delay)).await;
+        controller.kill()?;
+    }
+    let controller = start(world, "on")?;
+    world.wait_running(2 * DELAYS_MS.len()).await?;
+    world.wait_made(DELAYS_MS.len(), DELAYS_MS.len()).await?;
     controller.end().await
 }
 

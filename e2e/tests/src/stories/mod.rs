@@ -71,6 +71,7 @@ pub(crate) fn all() -> Vec<Story> {
         Nothing job_shapes::jobs_that_do_not_ask_for_a_gang_are_left_alone,
         Nothing job_shapes::jobs_of_cron_jobs_and_of_long_names_are_gangs,
         Nothing job_shapes::members_that_succeed_early_do_not_break_the_gang,
+        Nothing job_shapes::a_controller_killed_at_any_moment_leaves_one_group_for_every_job,
         OwnControlPlane jobs::jobs_of_a_cluster_that_makes_groups_itself_are_left_to_it,
         Nothing stamp::a_workload_gives_groups_to_pods_and_jobs_that_name_its_templates,
         Nothing stamp::a_tree_is_made_once_by_a_controller_that_is_killed_meanwhile,
