@@ -160,6 +160,15 @@ impl World {
         }
     }
 
+    /// Waits until a pod of a Job, by its uid, is no more: it takes a moment to end, and counts until then.
+    pub(crate) async fn wait_gone(&self, job: &str, uid: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.pods(job).await.iter().any(|pod| pod.metadata.uid.as_deref() == Some(uid)) {
+            assert!(Instant::now() < deadline, "a pod of {job} does not end");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
     /// All pods of a Job wait, and go on waiting.
     pub(crate) async fn stays_unbound(&self, job: &str, pods: usize) {
         self.wait_tally(job, (pods, 0, 0)).await;
