@@ -1,7 +1,7 @@
 //! `tutti controller`: the controllers of a cluster that somebody else runs.
 
 use crate::console::{Console, Style};
-use crate::replica::{self, HttpAddress, JobIntegration, http_address};
+use crate::replica::{self, HttpAddress, ReplicaArgs, http_address};
 use crate::signals;
 use crate::webhook_args::WebhookArgs;
 use anyhow::Context as _;
@@ -26,23 +26,12 @@ const DEFAULT_HTTP: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::
 /// ~/.kube/config.
 #[derive(Debug, Args)]
 pub(crate) struct ControllerArgs {
-    /// Kubeconfig of the cluster.
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
+    #[command(flatten)]
+    replica: ReplicaArgs,
     /// The scheduler's configuration file: its names, whether Jobs get groups, and how leaders are elected. It is read again when it
     /// changes. Options win over it.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Name under which pods ask for Tutti; may be repeated. Default: `tutti`.
-    #[arg(long = "scheduler-name", value_name = "NAME")]
-    scheduler_names: Vec<String>,
-    /// Whether groups are made for Jobs: unless the cluster's own Job controller makes them, always, or never. The
-    /// scheduler must be told the same. Default: auto.
-    #[arg(long, value_name = "WHEN")]
-    job_integration: Option<JobIntegration>,
-    /// Whether replicas elect a leader. Default: true.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    leader_elect: Option<bool>,
     /// Address for health and metrics, as IP:PORT; `off` serves nothing. Default: 127.0.0.1:10271.
     #[arg(long, value_name = "ADDRESS", value_parser = http_address)]
     http_address: Option<HttpAddress>,
@@ -52,10 +41,10 @@ pub(crate) struct ControllerArgs {
 
 /// Runs until Ctrl-C or SIGTERM.
 pub(crate) async fn run(args: ControllerArgs) -> anyhow::Result<()> {
-    let integration = args.job_integration.map(Integration::from);
-    let shared = shared_settings(args.config.clone(), args.scheduler_names.clone(), integration)?;
-    let connection = tutti_k8s::connect::connect(args.kubeconfig.as_deref()).await?;
-    let lease = match args.leader_elect {
+    let integration = args.replica.job_integration.map(Integration::from);
+    let shared = shared_settings(args.config.clone(), args.replica.scheduler_names.clone(), integration)?;
+    let connection = tutti_k8s::connect::connect(args.replica.kubeconfig.as_deref()).await?;
+    let lease = match args.replica.leader_elect {
         Some(false) => None,
         Some(true) => Some(shared.borrow().lease.clone().unwrap_or_default()),
         None => shared.borrow().lease.clone(),

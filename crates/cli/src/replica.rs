@@ -1,13 +1,34 @@
 //! What commands that run as several replicas beside a cluster have in common: a lease, an address for questions,
 //! and what both have to agree on.
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use tutti_k8s::gangs::Integration;
 use tutti_lease::Place;
 
 /// Where replicas keep what they share if neither the configuration nor the cluster says so.
 pub(crate) const DEFAULT_NAMESPACE: &str = "kube-system";
+
+/// Which cluster, for whom, and with how many others.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ReplicaArgs {
+    /// Kubeconfig of the cluster.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// Name under which pods ask for Tutti; may be repeated. Default: `tutti`. A configuration with several profiles
+    /// names them itself.
+    #[arg(long = "scheduler-name", value_name = "NAME")]
+    pub(crate) scheduler_names: Vec<String>,
+    /// Whether groups are made for Jobs: unless the cluster's own Job controller makes them, always, or never; pods of
+    /// Jobs that are to have one wait for it. `tutti scheduler` and `tutti controller` must be told the same.
+    /// Default: auto.
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) job_integration: Option<JobIntegration>,
+    /// Whether replicas elect a leader. Without, there must never be two of them. Default: true.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) leader_elect: Option<bool>,
+}
 
 /// `off` or an address. (An `Option` in an `Option` would say the same to nobody.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! `tutti scheduler`: the scheduler of a cluster that somebody else runs.
 
 use crate::console::{Console, Style};
-use crate::replica::{self, HttpAddress, JobIntegration, http_address};
+use crate::replica::{self, HttpAddress, ReplicaArgs, http_address};
 use crate::signals;
 use anyhow::Context as _;
 use clap::Args;
@@ -23,23 +23,11 @@ use tutti_scheduler::{ConfigError, Settings};
 /// gangs take effect within seconds, `leaderElection` and `http` need a restart.
 #[derive(Debug, Args)]
 pub(crate) struct SchedulerArgs {
-    /// Kubeconfig of the cluster.
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
+    #[command(flatten)]
+    replica: ReplicaArgs,
     /// Configuration file. `--print-config` shows what can be in it.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Name under which pods ask for this scheduler; may be repeated. Default: `tutti`. A configuration with several
-    /// profiles names them itself.
-    #[arg(long = "scheduler-name", value_name = "NAME")]
-    scheduler_names: Vec<String>,
-    /// Whether groups are made for Jobs, and pods of Jobs that are to have one wait for it. `tutti controller`, which
-    /// makes them, must be told the same. Default: auto.
-    #[arg(long, value_name = "WHEN")]
-    job_integration: Option<JobIntegration>,
-    /// Whether replicas elect a leader. Without, there must never be two of them. Default: true.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    leader_elect: Option<bool>,
     /// Address for health and metrics, as IP:PORT; `off` serves nothing. Default: 127.0.0.1:10270.
     #[arg(long, value_name = "ADDRESS", value_parser = http_address)]
     http_address: Option<HttpAddress>,
@@ -79,9 +67,9 @@ impl Overrides {
 /// Runs until Ctrl-C or SIGTERM.
 pub(crate) async fn run(args: SchedulerArgs) -> anyhow::Result<()> {
     let overrides = Overrides {
-        scheduler_names: args.scheduler_names,
-        job_integration: args.job_integration.map(Integration::from),
-        leader_elect: args.leader_elect,
+        scheduler_names: args.replica.scheduler_names,
+        job_integration: args.replica.job_integration.map(Integration::from),
+        leader_elect: args.replica.leader_elect,
         http_address: args.http_address,
     };
     let settings = settings(args.config, overrides)?;
@@ -90,7 +78,7 @@ pub(crate) async fn run(args: SchedulerArgs) -> anyhow::Result<()> {
         Console::new().line(text.trim_end());
         return Ok(());
     }
-    let connection = tutti_k8s::connect::connect(args.kubeconfig.as_deref()).await?;
+    let connection = tutti_k8s::connect::connect(args.replica.kubeconfig.as_deref()).await?;
     say_what_runs(&settings.borrow(), &connection.url);
     let place = settings.borrow().lease.as_ref().map(|lease| {
         replica::place(&lease.name, lease.namespace.as_deref(), connection.own_namespace.as_deref())

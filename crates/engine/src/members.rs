@@ -87,6 +87,11 @@ impl Members {
         self
     }
 
+    /// How many of them must get a seat; of a composite, one at least.
+    pub(crate) fn need(&self) -> u32 {
+        self.need
+    }
+
     /// What is to be solved.
     pub(crate) fn request(&self) -> Request {
         let shapes = self.by_kind.iter().map(|(shape, members)| (*shape, members.len() as u32)).collect();

@@ -76,7 +76,7 @@ impl Engine {
         if self.patience().is_none() {
             return;
         }
-        if members.request().need < 2 && !matches!(unit, UnitKey::Composite(_)) {
+        if members.need() < 2 && !matches!(unit, UnitKey::Composite(_)) {
             return;
         }
         self.starving.waits(unit, now);

@@ -5,11 +5,14 @@ mod stall;
 pub mod tls;
 
 use axum::Router;
+use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -65,8 +68,26 @@ impl Drop for Server {
     }
 }
 
-/// The answer to a question about health.
-pub fn health(verdict: Verdict) -> Response {
+/// Somebody who can say how it is.
+pub trait Health: Send + Sync + 'static {
+    /// A process that should be killed and started again is not live.
+    fn live(&self) -> Verdict;
+    /// A process is ready if it does its work, or stands by and could.
+    fn ready(&self) -> Verdict;
+}
+
+/// What Kubernetes and load balancers ask a process for.
+pub fn health_routes<S: Health>() -> Router<Arc<S>> {
+    let live = |State(state): State<Arc<S>>| async move { health(state.live()) };
+    let ready = |State(state): State<Arc<S>>| async move { health(state.ready()) };
+    Router::new()
+        // Kubernetes components answer to all three; the first is the oldest.
+        .route("/healthz", get(live))
+        .route("/livez", get(live))
+        .route("/readyz", get(ready))
+}
+
+fn health(verdict: Verdict) -> Response {
     match verdict {
         Ok(text) => (StatusCode::OK, text + "\n").into_response(),
         Err(text) => (StatusCode::SERVICE_UNAVAILABLE, text + "\n").into_response(),

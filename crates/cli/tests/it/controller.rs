@@ -1,6 +1,6 @@
 //! `tutti controller` beside `tutti up --no-controller`: two processes, as beside any cluster.
 
-use crate::health::{free_address, get, wait_ready};
+use crate::health::{free_address, get, metrics_of_the_living, wait_ready};
 use crate::process::{Folder, Running, run, tutti};
 use k8s_openapi::api::batch::v1::Job;
 use kube::Client;
@@ -85,10 +85,7 @@ async fn a_controller_of_its_own_makes_groups_and_says_how_it_is() {
     assert!(workloads.len() == 1 && workloads[0].starts_with("mine-"), "{workloads:?}");
     assert!(groups[0].starts_with(&format!("{}-mine-pgt-0-", workloads[0])), "{groups:?}");
     assert_eq!(wait_ready(&address).await.trim(), "acting");
-    assert_eq!(get(&address, "/livez").unwrap().0, 200);
-    assert_eq!(get(&address, "/healthz").unwrap().0, 200);
-    let (code, metrics) = get(&address, "/metrics").unwrap();
-    assert_eq!(code, 200);
+    let metrics = metrics_of_the_living(&address);
     let made = "tutti_controller_requests_total{controller=\"gangs\",verb=\"create\",result=\"done\"} 2";
     assert!(metrics.contains(made), "{metrics}");
     assert!(metrics.contains("leader_election_master_status 1"), "{metrics}");

@@ -21,6 +21,16 @@ pub(crate) fn get(address: &str, path: &str) -> Option<(u16, String)> {
     Some((code, text.split_once("\r\n\r\n")?.1.to_owned()))
 }
 
+/// The metrics of a process that says that it is alive.
+pub(crate) fn metrics_of_the_living(address: &str) -> String {
+    for path in ["/livez", "/healthz"] {
+        assert_eq!(get(address, path).unwrap().0, 200, "{path}");
+    }
+    let (code, metrics) = get(address, "/metrics").unwrap();
+    assert_eq!(code, 200);
+    metrics
+}
+
 pub(crate) async fn wait_ready(address: &str) -> String {
     let deadline = Instant::now() + PATIENCE;
     loop {

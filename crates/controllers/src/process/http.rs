@@ -8,21 +8,7 @@ use axum::routing::get;
 use std::sync::Arc;
 
 pub(super) fn router(status: Arc<Status>) -> Router {
-    Router::new()
-        // Kubernetes components answer to all three; the first is the oldest.
-        .route("/healthz", get(live))
-        .route("/livez", get(live))
-        .route("/readyz", get(ready))
-        .route("/metrics", get(metrics))
-        .with_state(status)
-}
-
-async fn live(State(status): State<Arc<Status>>) -> Response {
-    tutti_http::health(status.live())
-}
-
-async fn ready(State(status): State<Arc<Status>>) -> Response {
-    tutti_http::health(status.ready())
+    tutti_http::health_routes().route("/metrics", get(metrics)).with_state(status)
 }
 
 async fn metrics(State(status): State<Arc<Status>>) -> Response {

@@ -5,7 +5,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tutti_http::Verdict;
+use tutti_http::{Health, Verdict};
 
 /// Every controller steps at least every minute; one that was not seen for this long hangs.
 const SILENCE_MAX: Duration = Duration::from_secs(180);
@@ -48,8 +48,14 @@ impl Status {
         *self.phase() = phase;
     }
 
-    /// A process that should be killed and started again is not live.
-    pub(super) fn live(&self) -> Verdict {
+    fn phase(&self) -> MutexGuard<'_, Phase> {
+        // Nothing that is held while it is locked can panic.
+        self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Health for Status {
+    fn live(&self) -> Verdict {
         let acts = *self.phase() == Phase::Acting;
         match self.meters.longest_silence(Instant::now()).filter(|(_, silence)| *silence > SILENCE_MAX) {
             Some((controller, silence)) if acts => {
@@ -59,8 +65,7 @@ impl Status {
         }
     }
 
-    /// A process is ready if it acts on what it knows, or stands by and could.
-    pub(super) fn ready(&self) -> Verdict {
+    fn ready(&self) -> Verdict {
         match &*self.phase() {
             Phase::Acting => match self.meters.unready() {
                 Some(controller) => Err(format!("the controller of {controller} reads the cluster")),
@@ -71,11 +76,6 @@ impl Status {
             Phase::Discovering => Err("the cluster has not said yet which APIs it serves".to_owned()),
             Phase::Stopping => Err("stopping".to_owned()),
         }
-    }
-
-    fn phase(&self) -> MutexGuard<'_, Phase> {
-        // Nothing that is held while it is locked can panic.
-        self.phase.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

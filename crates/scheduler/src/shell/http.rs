@@ -18,22 +18,10 @@ pub(super) fn router(status: Arc<Status>, debug_from_anywhere: bool) -> Router {
             (StatusCode::FORBIDDEN, message).into_response()
         }
     };
-    Router::new()
-        // Kubernetes components answer to all three; the first is the oldest.
-        .route("/healthz", get(live))
-        .route("/livez", get(live))
-        .route("/readyz", get(ready))
+    tutti_http::health_routes()
         .route("/metrics", get(metrics))
         .route("/debug/state", get(state))
         .with_state(status)
-}
-
-async fn live(State(status): State<Arc<Status>>) -> Response {
-    tutti_http::health(status.live())
-}
-
-async fn ready(State(status): State<Arc<Status>>) -> Response {
-    tutti_http::health(status.ready())
 }
 
 async fn metrics(State(status): State<Arc<Status>>) -> Response {

@@ -8,7 +8,7 @@ use crate::core::dump::Extras;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
-use tutti_http::Verdict;
+use tutti_http::{Health, Verdict};
 
 /// The owner of the core steps at least every minute; one that was not seen for this long hangs.
 const SILENCE_MAX: Duration = Duration::from_secs(180);
@@ -100,8 +100,14 @@ impl Status {
         self.lock().last_alive = Instant::now();
     }
 
-    /// A process that should be killed and started again is not live.
-    pub(crate) fn live(&self) -> Verdict {
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        // Nothing that is held while it is locked can panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Health for Status {
+    fn live(&self) -> Verdict {
         let state = self.lock();
         let silence = state.last_alive.elapsed();
         let core_runs = matches!(state.phase, Phase::Listing | Phase::Scheduling | Phase::Stopping);
@@ -112,8 +118,7 @@ impl Status {
         Ok("ok".to_owned())
     }
 
-    /// A process is ready if it schedules, or stands by and could.
-    pub(crate) fn ready(&self) -> Verdict {
+    fn ready(&self) -> Verdict {
         match &self.lock().phase {
             Phase::Scheduling => Ok("scheduling".to_owned()),
             Phase::Following(Some(leader)) => Ok(format!("standing by: {leader} leads")),
@@ -123,11 +128,6 @@ impl Status {
             Phase::Listing => Err("the cluster is being read".to_owned()),
             Phase::Stopping => Err("stopping".to_owned()),
         }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        // Nothing that is held while it is locked can panic.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -49,7 +49,8 @@ fn odd_values() -> Vec<Value> {
     ]
 }
 
-const FIELDS: [(&str, &str); 12] = [
+/// Fields of a Job that may hold anything.
+pub(super) const FIELDS: [(&str, &str); 12] = [
     ("", "spec"),
     ("", "status"),
     ("/metadata", "annotations"),

@@ -80,6 +80,13 @@ impl Sim {
         self.notify_group(name);
     }
 
+    /// The group of a Job comes, and all its pods start.
+    fn starts_whole_with_its_group(&mut self, job: &str) {
+        self.job_group(job);
+        self.run();
+        assert_eq!(self.bound(), MEMBERS);
+    }
+
     fn why(&self, pod: &str) -> Option<String> {
         let (_, condition) = self.pod_patches.iter().rev().find(|(patched, _)| *patched == key(pod))?;
         Some(condition.message.to_string())
@@ -117,9 +124,7 @@ fn pods_that_wait_say_for_what_and_start_whole_when_it_comes() {
     assert_eq!(sim.bound(), 0, "whoever makes groups may be away for long");
     let why = sim.why("train-0").unwrap_or_default();
     assert!(why.starts_with("waits for the PodGroup of Job train, which tutti controller makes"), "{why}");
-    sim.job_group("train");
-    sim.run();
-    assert_eq!(sim.bound(), MEMBERS);
+    sim.starts_whole_with_its_group("train");
 }
 
 #[test]
@@ -168,9 +173,7 @@ fn a_restart_forgets_nobody_who_waits() {
     ObjectKind::OPTIONAL.into_iter().for_each(|kind| sim.relist(kind));
     sim.run_for(60);
     assert_eq!(sim.bound(), 0);
-    sim.job_group("j");
-    sim.run();
-    assert_eq!(sim.bound(), MEMBERS);
+    sim.starts_whole_with_its_group("j");
 }
 
 #[test]
@@ -184,9 +187,7 @@ fn members_of_a_group_that_was_deleted_wait_for_it_to_be_made_again() {
     sim.job_pods("j");
     sim.run_for(60);
     assert_eq!(sim.bound(), 0);
-    sim.job_group("j");
-    sim.run();
-    assert_eq!(sim.bound(), MEMBERS);
+    sim.starts_whole_with_its_group("j");
 }
 
 #[test]
