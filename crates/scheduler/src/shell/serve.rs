@@ -154,11 +154,22 @@ pub(super) struct Running {
 }
 
 impl Running {
+    /// Schedules until it is interrupted, on a thread that also reads: whoever called may be on another one, which every
+    /// single change would have to wake.
     pub(super) async fn run(
         self,
-        interrupts: impl Stream<Item = Interrupt> + Unpin,
+        interrupts: impl Stream<Item = Interrupt> + Unpin + Send + 'static,
     ) -> Result<Interrupt, Error> {
-        self.owner.run(interrupts).await
+        let mut task = JoinSet::new();
+        task.spawn(async move {
+            let Self { owner, _watches } = self;
+            owner.run(interrupts).await
+        });
+        match task.join_next().await {
+            Some(Ok(why)) => why,
+            Some(Err(error)) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Some(Err(_)) | None => Err(Error::TaskEnded { what: "the owner of the core" }),
+        }
     }
 }
 
