@@ -34,6 +34,8 @@ pub(crate) fn run(sizes: &[u32], only: &str, seconds: f64, report: &mut Report) 
         bench.steady()?;
     }
     let mut bench = Bench { nodes: 5_000, only, budget, report };
+    bench.arrival("arrival-1000", 1_000)?;
+    bench.arrival("arrival-10000", 10_000)?;
     bench.throughput("rack-4", 3_000, topology::rack_4)?;
     bench.latency("composite-16x64", 1_024, topology::composite)?;
     bench.nodes = 100_000;
@@ -76,6 +78,25 @@ impl Bench<'_> {
         }
         let (time, rounds) = self.repeat(case, members, setup)?;
         self.report.figure(case, self.nodes, time.as_secs_f64() * 1000.0 / f64::from(rounds), "ms");
+        Ok(())
+    }
+
+    /// Microseconds that each member of a gang costs from when it is seen until the gang has its place.
+    fn arrival(&mut self, case: &str, members: u32) -> Result<()> {
+        if !case.contains(self.only) {
+            return Ok(());
+        }
+        let mut engine = cluster(self.nodes, 4);
+        // The first decision of all reads the cluster.
+        add_gang(&mut engine, "first", [pod("first", ask(0))]);
+        decide_all(&mut engine);
+        let names: Vec<String> = (0..members).map(|member| format!("arriving-{member}")).collect();
+        let start = Instant::now();
+        add_gang(&mut engine, "arriving", names.iter().map(|name| pod(name, ask(0))));
+        let placed = decide_all(&mut engine);
+        let time = start.elapsed();
+        ensure!(placed == members, "{case} at {} nodes placed {placed} of {members}", self.nodes);
+        self.report.figure(case, self.nodes, time.as_secs_f64() * 1e6 / f64::from(members), "us/pod");
         Ok(())
     }
 

@@ -12,6 +12,9 @@ mod topology;
 
 use clap::{Parser, Subcommand};
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[derive(Parser)]
 #[command(about = "Measures Tutti. Machines are noisy: compare figures of one run only.")]
 struct Arguments {

@@ -46,12 +46,12 @@ pub(super) async fn run(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()
         (format!("{PODS}/by-{}", turn % BYSTANDERS), body)
     }));
     let attempts = scheduler.metric("tutti_attempts_total").await.context("no metrics")?;
-    let inputs = scheduler.metric("tutti_inputs_total").await.context("no metrics")?;
+    let inputs = changes(&scheduler).await?;
     let (used, from) = (scheduler.processor_seconds()?, Instant::now());
     tokio::time::sleep(Duration::from_secs(sizes.idle_seconds)).await;
     let share = (scheduler.processor_seconds()? - used) / from.elapsed().as_secs_f64();
     let resolved = scheduler.metric("tutti_attempts_total").await.context("no metrics")? - attempts;
-    let seen = scheduler.metric("tutti_inputs_total").await.context("no metrics")? - inputs;
+    let seen = changes(&scheduler).await? - inputs;
     if let Some(ended) = load.try_join_next() {
         ended??;
     }
@@ -66,6 +66,13 @@ pub(super) async fn run(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()
     drop(scheduler);
     world.cluster.shutdown().await;
     Ok(())
+}
+
+/// How many changes were seen, whether or not they said anything new.
+async fn changes(scheduler: &Scheduler) -> anyhow::Result<f64> {
+    let told = scheduler.metric("tutti_inputs_total").await.context("no metrics")?;
+    let left_out = scheduler.metric("tutti_unchanged_total").await.context("no metrics")?;
+    Ok(told + left_out)
 }
 
 /// Waits until all gangs were refused and all of that is written.

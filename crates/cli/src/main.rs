@@ -21,6 +21,9 @@ mod webhook_args;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A workload-aware scheduler for Kubernetes: a workload starts together or not at all.
 #[derive(Debug, Parser)]
 #[command(name = "tutti", version, propagate_version = true)]

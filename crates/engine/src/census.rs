@@ -67,7 +67,9 @@ impl Engine {
         let mut asleep: Vec<(UnitKey, Place)> =
             self.sleepers.units().map(|unit| (unit.clone(), Place::Asleep)).collect();
         asleep.sort_unstable();
-        self.queue.in_order().chain(asleep).collect()
+        let queued = self.queue.in_order().filter(|(unit, _)| !self.touched.contains(unit));
+        let about_to = self.about_to_queue().map(|unit| (unit.clone(), Place::Ready));
+        queued.chain(about_to).chain(asleep).collect()
     }
 
     /// Seats that were decided and that the API server has not confirmed, by pod.
@@ -110,6 +112,7 @@ impl Engine {
             }
             let unit = self.pods.unit_of(key, row);
             let waiters = match self.queue.is_paused(&unit) {
+                _ if self.touched.contains(&unit) => &mut census.active,
                 Some(false) => &mut census.active,
                 Some(true) => &mut census.backoff,
                 None if self.sleepers.contains(&unit) => &mut census.unschedulable,

@@ -21,7 +21,8 @@ impl Engine {
         for (key, composite) in self.pods.composites() {
             sum = sum.wrapping_add(hash(("composite", key, format!("{:?}", composite.object))));
         }
-        for unit in self.queue.units() {
+        let queued = self.queue.units().filter(|unit| !self.touched.contains(unit));
+        for unit in queued.chain(self.about_to_queue()) {
             sum = sum.wrapping_add(hash(("waits for its turn", unit)));
         }
         for unit in self.sleepers.units() {

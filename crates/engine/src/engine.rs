@@ -21,6 +21,7 @@ use crate::txn::Txn;
 use crate::volumes::Volumes;
 use crate::wake::{Bed, Offer, Sleepers};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use tutti_model::{Node, ObjectKey, Pod, Text, Time};
@@ -83,6 +84,8 @@ pub struct Engine {
     pub(crate) volumes: Volumes,
     rooms: Rooms,
     pub(crate) queue: Queue,
+    /// Groups and composites of which something has changed since the last decision.
+    pub(crate) touched: BTreeSet<UnitKey>,
     pub(crate) sleepers: Sleepers,
     /// The last reason that was told for a unit, and to which members, so that it is told once.
     told: FxHashMap<UnitKey, Told>,
@@ -137,6 +140,7 @@ impl Engine {
             volumes: Volumes::default(),
             rooms,
             queue: Queue::default(),
+            touched: BTreeSet::new(),
             sleepers: Sleepers::default(),
             told: FxHashMap::default(),
             retries: FxHashMap::default(),
@@ -183,9 +187,12 @@ impl Engine {
     pub fn decide(&mut self, now: Time) -> Decision {
         self.end_holds(now);
         self.flush_sleepers(now);
+        // Nobody is planned for who has nothing to ask for any more.
+        self.enqueue_touched(now);
         self.plan_for_the_starving(now);
         // Every round takes a unit out of the queue and none puts one in without returning.
         loop {
+            self.enqueue_touched(now);
             let unit = match self.queue.pop(now) {
                 Ok(unit) => unit,
                 Err(pause_ends) => {
@@ -370,21 +377,38 @@ impl Engine {
         Some(Decision::Wait(waiting))
     }
 
-    /// Puts a unit into the queue again, or out of it if it has nothing to ask for.
+    /// Something has changed for a unit: it is to be tried again if it has something to ask for. What that is depends on
+    /// all its members, so it is found out once, before the next decision, and not for every member that comes.
     pub(crate) fn touch(&mut self, unit: &UnitKey, now: Time) {
         let root = self.pods.root_of(unit);
         if root != *unit {
             self.sleepers.remove(unit);
             self.flush.wakes(unit);
             self.queue.remove(unit);
+            self.touched.remove(unit);
         }
-        let unit = &root;
-        self.sleepers.remove(unit);
-        self.flush.wakes(unit);
-        self.end_claims_unless_broken(unit, now);
+        self.sleepers.remove(&root);
+        self.flush.wakes(&root);
+        self.end_claims_unless_broken(&root, now);
+        match root {
+            UnitKey::Pod(_) => self.enqueue(&root, now),
+            UnitKey::Group(_) | UnitKey::Composite(_) => {
+                self.touched.insert(root);
+            }
+        }
+    }
+
+    /// Puts everybody in the queue or out of it for whom something has changed.
+    fn enqueue_touched(&mut self, now: Time) {
+        while let Some(unit) = self.touched.pop_first() {
+            self.enqueue(&unit, now);
+        }
+    }
+
+    /// Puts a unit into the queue again, or out of it if it has nothing to ask for.
+    fn enqueue(&mut self, unit: &UnitKey, now: Time) {
         let members = self.pods.members(unit);
-        let waits = members.iter().any(|(_, row)| row.wants_seat() && self.serves(&row.scheduler_name));
-        if !waits {
+        if !self.ask_for_seats(&members) {
             let is_over = !members.iter().any(|(_, row)| row.is_live());
             self.queue.remove(unit);
             self.starves_no_more(unit, now);
@@ -397,6 +421,15 @@ impl Engine {
         let rank = self.rank(unit, &members);
         let not_before = self.retries.get(unit).map(|retry| retry.not_before).filter(|&time| time > now);
         self.queue.push(unit.clone(), rank, not_before);
+    }
+
+    fn ask_for_seats(&self, members: &[(&ObjectKey, &PodRow)]) -> bool {
+        members.iter().any(|(_, row)| row.wants_seat() && self.serves(&row.scheduler_name))
+    }
+
+    /// Units for which something has changed since the last decision, and that ask for seats.
+    pub(crate) fn about_to_queue(&self) -> impl Iterator<Item = &UnitKey> {
+        self.touched.iter().filter(|unit| self.ask_for_seats(&self.pods.members(unit)))
     }
 
     fn set_node(&mut self, name: &Text, node: Option<&Node>, now: Time) {

@@ -27,7 +27,7 @@ impl ConditionStatus {
 }
 
 /// One condition.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Condition {
     /// Which condition.
     pub kind: Text,

@@ -103,7 +103,7 @@ impl fmt::Display for ObjectKind {
 }
 
 /// A field of an object that could not be understood.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ObjectError {
     /// Kind of the object.
     pub kind: ObjectKind,

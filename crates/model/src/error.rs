@@ -2,7 +2,7 @@
 
 /// A field that cannot be understood. The path is relative to the object; whoever knows the object adds its
 /// name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("{field}: {message}")]
 pub struct ModelError {
     /// Path of the field, as in `spec.containers[0].resources.requests.cpu`.

@@ -7,7 +7,7 @@ use crate::labels::Labels;
 use crate::taint::Taint;
 
 /// A node, as far as scheduling reads it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Node {
     /// Name.
     pub name: Text,

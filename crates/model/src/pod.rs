@@ -35,7 +35,7 @@ impl Phase {
 }
 
 /// A pod.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Pod {
     /// Namespace and name.
     pub key: ObjectKey,

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tutti_model::{ObjectKey, Text};
 
 /// The Job that a pod belongs to, as the pod says it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobRef {
     /// Its identity.
     pub uid: Text,

@@ -176,7 +176,10 @@ impl Core {
         if report {
             known.reported = Some(version);
         }
-        if broken && pod.node.is_none() {
+        let (unreadable, has_ended) =
+            (report.then(|| pod.clone()), pod.terminating || pod.phase.is_terminal());
+        let node = pod.node.clone();
+        if broken && node.is_none() {
             // On its way to a node it stays as it was decided on, until the outcome is known.
             if known.told && !self.binds.contains(&key) {
                 known.told = false;
@@ -184,16 +187,16 @@ impl Core {
             }
         } else {
             known.told = true;
-            self.tell(Event::PodSet(Box::new(pod.clone())), now);
+            self.tell(Event::PodSet(Box::new(pod)), now);
         }
         self.set_standing(&key, standing);
-        if pod.terminating || pod.phase.is_terminal() {
+        if has_ended {
             self.evictions.cancel(&key);
         }
-        if report {
+        if let Some(pod) = unreadable {
             self.bad_pod(&pod, ours, errors, now);
         }
-        if newly_bound && let Some(node) = pod.node {
+        if newly_bound && let Some(node) = node {
             self.pod_has_node(&key, &node, now);
         }
     }

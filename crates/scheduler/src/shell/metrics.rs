@@ -23,6 +23,8 @@ pub(crate) struct Metrics {
     decisions: Histogram,
     steps: Histogram,
     inputs: Counter,
+    /// Changes that were seen and say nothing new.
+    pub(crate) unchanged: Counter,
     bad_objects: Family<KindLabel, Counter>,
     leading: Gauge,
     /// The core's numbers, as of the last time that it was asked.
@@ -38,6 +40,7 @@ impl Default for Metrics {
             decisions: times(),
             steps: times(),
             inputs: Counter::default(),
+            unchanged: Counter::default(),
             bad_objects: Family::default(),
             leading: Gauge::default(),
             numbers: Arc::default(),
@@ -65,6 +68,11 @@ impl Metrics {
             "tutti_inputs",
             "Watch events, answers and ticks that were taken in",
             self.inputs.clone(),
+        );
+        registry.register(
+            "tutti_unchanged",
+            "Changes of pods and nodes that no decision depends on, and that were left out",
+            self.unchanged.clone(),
         );
         registry.register(
             "tutti_bad_objects",

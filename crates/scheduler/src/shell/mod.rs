@@ -8,6 +8,7 @@ mod metrics;
 mod numbers;
 mod owner;
 mod reload;
+mod repeats;
 mod send;
 mod serve;
 mod state;

@@ -184,7 +184,7 @@ pub(super) fn start(
     log::started(&config, &capabilities);
     let (tell, seen) = mpsc::channel(INPUT_QUEUE_MAX);
     let mut tasks = JoinSet::new();
-    watches::start(&client, &config, &capabilities, &tell, &mut tasks);
+    watches::start(&client, &config, &capabilities, &tell, &status.metrics.unchanged, &mut tasks);
     let (ask, questions) = mpsc::channel(QUESTIONS_MAX);
     let dumper =
         Dumper { client: client.clone(), config: config.clone(), capabilities: capabilities.clone() };

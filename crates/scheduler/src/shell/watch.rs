@@ -1,11 +1,13 @@
 //! One watch: a list and changes of a kind, as inputs of the core, for as long as somebody listens.
 
+use super::repeats::Repeats;
 use super::workloads::Seen;
 use crate::core::message::Input;
 use futures::TryStreamExt;
 use kube::runtime::utils::Backoff as _;
 use kube::runtime::watcher::{self, DefaultBackoff, Event, watcher};
 use kube::{Api, Resource};
+use prometheus_client::metrics::counter::Counter;
 use serde::de::DeserializeOwned;
 use std::fmt;
 use std::pin::pin;
@@ -31,6 +33,8 @@ pub(super) struct Watch<S, G, L, D> {
     pub(super) done: D,
     pub(super) set: S,
     pub(super) gone: G,
+    /// Counts changes that say nothing new.
+    pub(super) unchanged: Counter,
 }
 
 impl<S, G, L, D> Watch<S, G, L, D> {
@@ -50,6 +54,7 @@ impl<S, G, L, D> Watch<S, G, L, D> {
         let mut stream = pin!(watcher(api, config));
         let mut backoff = DefaultBackoff::default();
         let mut failing = false;
+        let mut repeats = Repeats::default();
         loop {
             let event = match stream.try_next().await {
                 Ok(Some(event)) => event,
@@ -75,12 +80,20 @@ impl<S, G, L, D> Watch<S, G, L, D> {
                     failing = false;
                 }
             }
+            let may_be_left_out = matches!(event, Event::Apply(_));
             let next = match event {
-                Event::Init => (self.started)(),
+                Event::Init => {
+                    repeats.clear();
+                    (self.started)()
+                }
                 Event::InitDone => (self.done)(),
                 Event::InitApply(object) | Event::Apply(object) => (self.set)(object),
                 Event::Delete(object) => (self.gone)(object),
             };
+            if repeats.note(&next) && may_be_left_out {
+                self.unchanged.inc();
+                continue;
+            }
             if input.send(next).await.is_err() {
                 return;
             }

@@ -5,6 +5,7 @@ use super::workloads::Seen;
 use crate::config::Config;
 use crate::core::message::Input;
 use kube::{Api, Client, Resource};
+use prometheus_client::metrics::counter::Counter;
 use serde::de::DeserializeOwned;
 use std::fmt;
 use tokio::sync::mpsc;
@@ -23,9 +24,10 @@ pub(super) fn start(
     config: &Config,
     capabilities: &Capabilities,
     input: &mpsc::Sender<Seen>,
+    unchanged: &Counter,
     tasks: &mut JoinSet<()>,
 ) {
-    let mut watches = Watches { client, input, tasks };
+    let mut watches = Watches { client, input, unchanged, tasks };
     watches.start_cluster(capabilities);
     watches.start_groups(capabilities);
     if capabilities.storage {
@@ -42,6 +44,7 @@ pub(super) fn start(
 struct Watches<'a> {
     client: &'a Client,
     input: &'a mpsc::Sender<Seen>,
+    unchanged: &'a Counter,
     tasks: &'a mut JoinSet<()>,
 }
 
@@ -99,6 +102,7 @@ impl Watches<'_> {
                 done: || Seen::WorkloadsDone,
                 set: |workload: WorkloadView| Seen::WorkloadSet(Box::new(workload.read())),
                 gone: |workload: WorkloadView| Seen::WorkloadGone(workload.key()),
+                unchanged: self.unchanged.clone(),
             };
             let api = Api::<WorkloadView>::all_with(self.client.clone(), resource);
             self.tasks.spawn(workloads.run(api, self.input.clone()));
@@ -192,6 +196,7 @@ impl Watches<'_> {
             done: move || Seen::Input(Input::ListDone(kind)),
             set: move |object| Seen::Input(set(object)),
             gone: move |object| Seen::Input(gone(object)),
+            unchanged: self.unchanged.clone(),
         };
         self.tasks.spawn(watch.run(api, self.input.clone()));
     }
