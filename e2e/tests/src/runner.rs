@@ -2,6 +2,7 @@
 
 use crate::control_plane::{ControlPlane, Purpose};
 use crate::kube_scheduler::{self, KubeScheduler};
+use crate::rights;
 use crate::stories::{self, Needs, Story};
 use crate::world::{Setting, World};
 use crate::{Binary, ServeArgs, StoriesArgs};
@@ -11,7 +12,6 @@ use std::io::Write as _;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tutti_cluster::kubeconfig;
 
 /// A story that takes longer has failed. Its own waits end earlier and say what they waited for.
 const STORY_MAX: Duration = Duration::from_secs(900);
@@ -38,33 +38,26 @@ pub(crate) async fn stories(binaries: &[Binary], args: &StoriesArgs) -> anyhow::
     if let Some(file) = &given_kubeconfig(args.kubeconfig.as_deref()) {
         let newest = binaries.last().context("no control plane binary is given")?;
         let setting = Setting {
-            control_plane: None,
-            kubeconfig: file,
-            controlplane_binary: &newest.file,
-            tutti: &args.tutti,
             helm: args.helm.as_deref(),
             // It must be of the cluster's release, which is not known here.
             kube_scheduler: KubeScheduler::given(),
-            client: kubeconfig::client_of_file(file).await?,
+            ..Setting::of(file, &newest.file, &args.tutti).await?
         };
         tell_all("given cluster", &setting, &told, &mut count).await;
+        rights::revoke_scheduler(&setting.kubectl).await?;
     } else {
         for binary in binaries {
             let started = Instant::now();
             let control_plane = ControlPlane::start(binary.release, &binary.file, Purpose::Stories).await?;
-            let client = control_plane.client().await?;
-            let version = client.apiserver_version().await?.git_version;
-            say(&format!("control plane {version} is up after {}", seconds(started)));
             let setting = Setting {
                 control_plane: Some(&control_plane),
-                kubeconfig: control_plane.kubeconfig(),
-                controlplane_binary: &binary.file,
-                tutti: &args.tutti,
                 helm: args.helm.as_deref(),
                 kube_scheduler: KubeScheduler::given()
                     .or_else(|| Some(KubeScheduler::ControlPlane(binary.file.clone()))),
-                client,
+                ..Setting::of(control_plane.kubeconfig(), &binary.file, &args.tutti).await?
             };
+            let version = setting.client.apiserver_version().await?.git_version;
+            say(&format!("control plane {version} is up after {}", seconds(started)));
             let failed_before = count.failed;
             tell_all(&version, &setting, &told, &mut count).await;
             if count.failed > failed_before {
@@ -124,6 +117,12 @@ fn missing(needs: Needs, setting: &Setting<'_>) -> Option<String> {
         }
         Needs::KubeScheduler if setting.kube_scheduler.is_none() => {
             Some(format!("{} names no kube-scheduler of this cluster's release", kube_scheduler::VARIABLE))
+        }
+        Needs::Composites if setting.may_lack_composites() => {
+            Some("this release has no composites".to_owned())
+        }
+        Needs::ChangingMinimum if setting.minimum_is_fixed() => {
+            Some("this release lets nobody change the policy of a group".to_owned())
         }
         Needs::Helm if setting.helm.is_none() => Some("there is no helm; ./e2e/helm builds it".to_owned()),
         _ => None,

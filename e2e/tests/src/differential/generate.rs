@@ -1,7 +1,7 @@
 //! Small random clusters in which every rule has something to say, written as a real API server would store them:
 //! what it defaults is spelled out, what it refuses does not occur.
 
-use super::random::Random;
+use crate::random::Random;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 

@@ -5,17 +5,16 @@
 mod generate;
 mod judge;
 mod known;
-mod random;
 mod scores;
 mod shrink;
 mod tutti;
 
+use crate::random::Random;
 use crate::release::Release;
 use crate::runner::say;
 use crate::{Binary, DifferentialArgs};
 use generate::Question;
 use judge::{Judge, Verdict};
-use random::Random;
 use std::collections::BTreeMap;
 use std::time::Instant;
 use tutti::Translated;

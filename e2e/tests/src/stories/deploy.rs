@@ -1,5 +1,6 @@
 //! What is under `deploy/`, on a real API server.
 
+use crate::rights::{NAMESPACE, deploy};
 use crate::tutti::Tutti;
 use crate::wait::eventually;
 use crate::world::World;
@@ -7,40 +8,23 @@ use anyhow::{Context as _, bail, ensure};
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tutti_k8s::Capabilities;
-
-/// Where the manifests put things.
-pub(super) const NAMESPACE: &str = "tutti-system";
-
-pub(super) fn deploy(path: &str) -> String {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(path).display().to_string()
-}
 
 pub(super) async fn a_scheduler_with_exactly_the_rights_of_deploy_works(
     world: &World<'_>,
 ) -> anyhow::Result<()> {
-    world.stop("scheduler").await?;
-    let result = with_least_rights(world).await;
-    let here = format!("--namespace={NAMESPACE}");
-    // What was not created need not be removed.
-    let _ = world.kubectl(&[&here, "delete", "-f", &deploy("base/rbac.yaml")], "").await;
-    let _ = world.kubectl(&["delete", "namespace", NAMESPACE, "--wait=false"], "").await;
-    world.start_scheduler()?;
-    result
+    world.without_scheduler(with_least_rights(world)).await
 }
 
 async fn with_least_rights(world: &World<'_>) -> anyhow::Result<()> {
     let here = format!("--namespace={NAMESPACE}");
-    world.kubectl(&[&here, "apply", "-f", &deploy("base/namespace.yaml")], "").await?;
     let rendered = world.kubectl(&["kustomize", &deploy("base")], "").await?;
     let taken = world.kubectl(&[&here, "apply", "--dry-run=server", "-f", "-"], &rendered).await?;
     for kind in ["deployment.apps", "configmap", "clusterrole", "poddisruptionbudget.policy", "service"] {
         ensure!(taken.contains(kind), "{kind} is not in\n{taken}");
     }
-    world.kubectl(&[&here, "apply", "-f", &deploy("base/rbac.yaml")], "").await?;
-    let token = world.kubectl(&[&here, "create", "token", "tutti-scheduler"], "").await?;
-    let kubeconfig = kubeconfig_with(world, token.trim())?.display().to_string();
+    let kubeconfig = world.scheduler_kubeconfig.display().to_string();
     let config = world.folder.join("rights.yaml");
     std::fs::write(
         &config,
@@ -131,19 +115,6 @@ fn helm(world: &World<'_>, arguments: &[&str], file: &Path) -> anyhow::Result<St
         .with_context(|| format!("cannot start {}", helm.display()))?;
     ensure!(output.status.success(), "helm failed: {}", String::from_utf8_lossy(&output.stderr));
     Ok(String::from_utf8(output.stdout)?)
-}
-
-/// The kubeconfig of the story with other credentials.
-pub(super) fn kubeconfig_with(world: &World<'_>, token: &str) -> anyhow::Result<PathBuf> {
-    let text = std::fs::read_to_string(&world.kubeconfig)?;
-    let mut config: Value = serde_json::from_str(&text).context("the kubeconfig is not JSON")?;
-    let users = config["users"].as_array_mut().context("the kubeconfig has no users")?;
-    for user in users {
-        user["user"] = json!({"token": token});
-    }
-    let path = world.folder.join("rights.kubeconfig");
-    std::fs::write(&path, config.to_string())?;
-    Ok(path)
 }
 
 pub(super) async fn pod_groups_of_our_own_work_where_kubernetes_has_none(

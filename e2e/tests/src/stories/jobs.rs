@@ -95,12 +95,7 @@ pub(super) async fn jobs_of_a_cluster_that_makes_groups_itself_are_left_to_it(
         ControlPlane::start_with(ours.release(), ours.binary(), Purpose::Stories, &[GATE]).await?;
     let setting = Setting {
         control_plane: Some(&control_plane),
-        kubeconfig: control_plane.kubeconfig(),
-        controlplane_binary: ours.binary(),
-        tutti: &world.tutti,
-        helm: None,
-        kube_scheduler: None,
-        client: control_plane.client().await?,
+        ..Setting::of(control_plane.kubeconfig(), ours.binary(), &world.tutti).await?
     };
     let world = World::start(setting).await?;
     let told = beside_the_clusters_own(&world).await;

@@ -1,4 +1,4 @@
-//! A minimum that somebody changes, where the release lets them.
+//! What the minimum of a gang means to members that come later, and when somebody changes it where the release lets them.
 
 use crate::world::World;
 use anyhow::ensure;
@@ -13,12 +13,7 @@ pub(super) async fn a_minimum_that_is_lowered_lets_a_waiting_gang_start(
     world.members("g", 0..3, "1").await?;
     world.wait_condition("g", "False", "2 of 3 members fit").await?;
     ensure!(world.counts().await?.0 == 0, "a part of the gang has started");
-    let changed = set_minimum(world, "g", 2).await;
-    if world.group_api_version().ends_with("/v1alpha2") {
-        ensure!(changed.is_err(), "this release does not let anybody change a policy");
-        return Ok(());
-    }
-    changed?;
+    set_minimum(world, "g", 2).await?;
     world.wait_running(2).await?;
     world.wait_condition("g", "True", "2 members placed").await?;
     Ok(())
@@ -27,10 +22,6 @@ pub(super) async fn a_minimum_that_is_lowered_lets_a_waiting_gang_start(
 pub(super) async fn a_minimum_that_is_raised_holds_for_members_that_wait(
     world: &World<'_>,
 ) -> anyhow::Result<()> {
-    if world.group_api_version().ends_with("/v1alpha2") {
-        // This release does not let anybody change a policy.
-        return Ok(());
-    }
     world.node("n1", "2").await?;
     world.gang("g", 3).await?;
     world.members("g", 0..3, "1").await?;
@@ -42,6 +33,63 @@ pub(super) async fn a_minimum_that_is_raised_holds_for_members_that_wait(
     ensure!(world.counts().await?.0 == 0, "a gang below its new minimum has started");
     world.members("g", 3..4, "1").await?;
     world.wait_running(4).await
+}
+
+pub(super) async fn a_minimum_that_is_raised_above_what_runs_holds_for_those_who_come(
+    world: &World<'_>,
+) -> anyhow::Result<()> {
+    world.node("n1", "8").await?;
+    world.gang("g", 2).await?;
+    world.members("g", 0..2, "1").await?;
+    world.wait_running(2).await?;
+    set_minimum(world, "g", 4).await?;
+    // Nobody who runs is stopped. There is room for one more, but that would still not be enough.
+    world.members("g", 2..3, "1").await?;
+    let said = world.wait_event("g-2", "FailedScheduling").await?;
+    ensure!(said.contains("4 must start together and 3 are ready"), "{said}");
+    ensure!(world.counts().await? == (2, 2), "a member has started below the minimum, or was stopped");
+    world.members("g", 3..4, "1").await?;
+    world.wait_running(4).await
+}
+
+pub(super) async fn members_beyond_the_minimum_wait_without_harm_and_come_one_by_one(
+    world: &World<'_>,
+) -> anyhow::Result<()> {
+    world.node("n1", "2").await?;
+    world.gang("g", 2).await?;
+    world.members("g", 0..2, "1").await?;
+    world.wait_running(2).await?;
+    world.wait_condition("g", "True", "").await?;
+    world.members("g", 2..4, "1").await?;
+    for member in ["g-2", "g-3"] {
+        world.wait_event(member, "FailedScheduling").await?;
+    }
+    ensure!(world.counts().await? == (2, 2), "somebody started without room, or was stopped");
+    // Once true, it stays true.
+    world.wait_condition("g", "True", "").await?;
+    for (node, running) in [("n2", 3), ("n3", 4)] {
+        world.node(node, "1").await?;
+        world.wait_running(running).await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn members_of_a_basic_group_that_runs_wait_without_harm(
+    world: &World<'_>,
+) -> anyhow::Result<()> {
+    world.node("n1", "1").await?;
+    world.group("g", &json!({"basic": {}})).await?;
+    world.members("g", 0..1, "1").await?;
+    world.wait_running(1).await?;
+    world.wait_condition("g", "True", "").await?;
+    world.members("g", 1..3, "1").await?;
+    world.wait_event("g-1", "FailedScheduling").await?;
+    world.wait_event("g-2", "FailedScheduling").await?;
+    // The one that runs counts: the group has started, whoever waits.
+    world.wait_condition("g", "True", "").await?;
+    ensure!(world.counts().await? == (1, 1), "somebody started without room, or was stopped");
+    world.node("n2", "1").await?;
+    world.wait_running(2).await
 }
 
 async fn set_minimum(world: &World<'_>, group: &str, minimum: u32) -> anyhow::Result<()> {

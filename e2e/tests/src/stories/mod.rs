@@ -1,20 +1,26 @@
 //! Stories that must end well on every release, with Tutti as the scheduler.
 
 mod beside;
+mod bound_volumes;
 mod deploy;
 mod embedded;
 mod faults;
 mod gangs;
 mod job_shapes;
 mod jobs;
+mod kills;
 mod kubectl;
 mod minimum;
 mod nodes;
+mod policy;
+mod rival;
 mod scheduler;
 mod silence;
 mod spread;
 mod stamp;
+mod storage;
 mod topology;
+mod unwinding;
 mod volumes;
 mod webhooks;
 
@@ -38,6 +44,10 @@ pub(crate) enum Needs {
     KubeScheduler,
     /// The `helm` command.
     Helm,
+    /// Composite pod groups, which came with 1.37.
+    Composites,
+    /// Groups whose minimum may be changed, which came with 1.37.
+    ChangingMinimum,
 }
 
 macro_rules! stories {
@@ -57,15 +67,22 @@ pub(crate) fn all() -> Vec<Story> {
         Nothing gangs::late_members_join_and_a_late_group_is_waited_for,
         Nothing gangs::a_deleted_gang_makes_room_and_its_group_waits_for_its_pods,
         Nothing gangs::plain_pods_are_placed_and_restarted_schedulers_go_on,
-        Nothing minimum::a_minimum_that_is_lowered_lets_a_waiting_gang_start,
-        Nothing minimum::a_minimum_that_is_raised_holds_for_members_that_wait,
+        ChangingMinimum minimum::a_minimum_that_is_lowered_lets_a_waiting_gang_start,
+        ChangingMinimum minimum::a_minimum_that_is_raised_holds_for_members_that_wait,
+        ChangingMinimum minimum::a_minimum_that_is_raised_above_what_runs_holds_for_those_who_come,
+        Nothing minimum::members_beyond_the_minimum_wait_without_harm_and_come_one_by_one,
+        Nothing minimum::members_of_a_basic_group_that_runs_wait_without_harm,
         Nothing topology::topology_of_a_group_is_required_pinned_preferred_and_explained,
         Nothing topology::topology_annotations_make_slices_and_bad_ones_hurt_nobody_else,
         Nothing topology::topology_of_ranks_keeps_neighbours_near_and_the_leader_with_the_first,
         Nothing topology::topology_that_somebody_else_has_broken_is_told_of_and_not_broken_further,
-        Nothing topology::topology_of_a_tree_is_solved_as_one_and_every_node_of_it_says_so,
+        Composites topology::topology_of_a_tree_is_solved_as_one_and_every_node_of_it_says_so,
         Nothing volumes::local_volumes_are_given_once_each_to_a_gang,
         Nothing volumes::a_gang_waits_until_all_its_volumes_are_made,
+        Nothing volumes::volumes_that_take_too_long_cost_the_gang_its_seats_until_it_is_tried_again,
+        Nothing bound_volumes::bound_volumes_say_where_members_can_go,
+        Nothing bound_volumes::nodes_get_no_more_volumes_than_they_can_attach,
+        Nothing bound_volumes::a_claim_for_one_pod_is_waited_for_by_the_whole_gang,
         Nothing jobs::jobs_become_gangs_where_nobody_else_makes_groups,
         Nothing jobs::three_hundred_jobs_at_once_are_gangs_and_leave_nothing,
         Nothing job_shapes::jobs_that_do_not_ask_for_a_gang_are_left_alone,
@@ -86,8 +103,11 @@ pub(crate) fn all() -> Vec<Story> {
         Nothing deploy::pod_groups_of_our_own_work_where_kubernetes_has_none,
         Nothing scheduler::of_two_schedulers_one_leads_and_the_other_takes_over,
         Nothing scheduler::without_kube_scheduler_pods_that_name_none_are_placed,
-        Nothing scheduler::a_scheduler_killed_in_the_middle_of_a_gang_leaves_no_part_of_it,
+        Nothing kills::a_scheduler_killed_in_the_middle_of_a_gang_leaves_no_part_of_it,
         OwnControlPlane scheduler::a_leader_that_loses_its_api_server_goes_on_when_it_is_back,
+        Nothing unwinding::a_gang_that_cannot_be_bound_whole_is_taken_back_and_starts_again,
+        Nothing unwinding::a_gang_that_was_complete_is_taken_back_if_its_group_asks_for_it,
+        Nothing rival::room_that_somebody_else_takes_in_the_last_moment_costs_a_member_but_not_the_gang,
         Nothing faults::a_lost_node_takes_its_pods_and_others_come,
         Nothing silence::a_gang_on_a_silent_node_is_reported_and_completed_first,
         KubeScheduler beside::kube_scheduler_and_tutti_share_nodes,

@@ -17,8 +17,7 @@ const GRACE: Duration = Duration::from_secs(3);
 pub(super) async fn a_gang_on_a_silent_node_is_reported_and_completed_first(
     world: &World<'_>,
 ) -> anyhow::Result<()> {
-    world.stop("scheduler").await?;
-    world.start_scheduler_as(Config { gang_grace: GRACE, ..Config::default() })?;
+    world.restart_scheduler_as(Config { gang_grace: GRACE, ..Config::default() }).await?;
     world.node("n1", "2").await?;
     world.node("n2", "2").await?;
     world.gang("g", 4).await?;

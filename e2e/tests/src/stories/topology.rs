@@ -7,7 +7,6 @@ use kube::api::{Api, ApiResource, DynamicObject, ListParams, PostParams};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use tutti_cluster::kubelet::NodeTemplate;
-use tutti_k8s::Capabilities;
 use tutti_k8s::group::COMPOSITE_CONDITION;
 
 /// A group with annotations, and with fields in its spec.
@@ -225,12 +224,7 @@ impl Composites<'_> {
 pub(super) async fn topology_of_a_tree_is_solved_as_one_and_every_node_of_it_says_so(
     world: &World<'_>,
 ) -> anyhow::Result<()> {
-    let Some(resource) = Capabilities::discover(&world.client).await?.composite else {
-        // Only 1.37 has composites; there, a cluster without them would have failed to start with their gate.
-        let release = world.client.apiserver_version().await?;
-        ensure!(release.minor.starts_with("36"), "1.{} serves no composites", release.minor);
-        return Ok(());
-    };
+    let resource = world.capabilities.composite.clone().context("the cluster serves no composites")?;
     let api = Api::namespaced_with(world.client.clone(), &world.namespace, &resource);
     let composites = Composites { world, api, resource };
     racks(world, "p", &["a", "b"], "2").await?;

@@ -1,133 +1,30 @@
-//! Volumes: those that exist are given once each, others are made for the node that was chosen, and nobody starts before.
+//! Volumes that wait for their pods: those that exist are given once each, others are made for the node that was chosen,
+//! and nobody starts before.
 
+use super::storage::{SELECTED_NODE, Storage};
 use crate::wait::eventually;
 use crate::world::World;
 use anyhow::{Context as _, ensure};
-use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
-use k8s_openapi::api::storage::v1::StorageClass;
-use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use serde_json::{Value, json};
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+use std::time::Duration;
+use tutti_scheduler::Config;
 
-const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
-
-/// Names are the story's own: classes and volumes belong to no namespace.
-struct Storage<'a> {
-    world: &'a World<'a>,
-}
-
-impl Storage<'_> {
-    fn name(&self, name: &str) -> String {
-        format!("{}-{name}", self.world.namespace)
-    }
-
-    fn claims(&self) -> Api<PersistentVolumeClaim> {
-        Api::namespaced(self.world.client.clone(), &self.world.namespace)
-    }
-
-    fn volumes(&self) -> Api<PersistentVolume> {
-        Api::all(self.world.client.clone())
-    }
-
-    async fn class(&self, name: &str, provisioner: &str) -> anyhow::Result<()> {
-        let class = json!({
-            "metadata": {"name": self.name(name)}, "provisioner": provisioner,
-            "volumeBindingMode": "WaitForFirstConsumer",
-        });
-        let classes = Api::<StorageClass>::all(self.world.client.clone());
-        classes.create(&PostParams::default(), &serde_json::from_value(class)?).await?;
-        Ok(())
-    }
-
-    async fn claim(&self, name: &str, class: &str) -> anyhow::Result<()> {
-        let claim = json!({
-            "metadata": {"name": name},
-            "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": self.name(class),
-                     "resources": {"requests": {"storage": "1Gi"}}},
-        });
-        self.claims().create(&PostParams::default(), &serde_json::from_value(claim)?).await?;
-        Ok(())
-    }
-
-    /// A volume that one node reaches, kept for a claim if one is given.
-    async fn volume(&self, name: &str, class: &str, node: &str, kept_for: Value) -> anyhow::Result<()> {
-        let term = json!({"key": "kubernetes.io/hostname", "operator": "In", "values": [node]});
-        let volume = json!({
-            "metadata": {"name": self.name(name)},
-            "spec": {
-                "capacity": {"storage": "2Gi"}, "accessModes": ["ReadWriteOnce"],
-                "storageClassName": self.name(class), "persistentVolumeReclaimPolicy": "Retain",
-                "hostPath": {"path": "/none"}, "claimRef": kept_for,
-                "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [term]}]}},
-            },
-        });
-        self.volumes().create(&PostParams::default(), &serde_json::from_value(volume)?).await?;
-        Ok(())
-    }
-
-    async fn pod(&self, name: &str, group: Option<&str>, claim: &str) -> anyhow::Result<()> {
-        let mut spec = json!({
-            "schedulerName": "tutti", "terminationGracePeriodSeconds": 1,
-            "containers": [{"name": "main", "image": "any", "resources": {"requests": {"cpu": "1"}}}],
-            "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}],
-        });
-        if let Some(group) = group {
-            spec["schedulingGroup"] = json!({"podGroupName": group});
-        }
-        self.world.pod_of(name, &spec).await
-    }
-
-    /// The node that a claim was told to have its volume made for, once it was.
-    async fn selected_node(&self, claim: &str) -> anyhow::Result<String> {
-        eventually(&format!("a node is selected for {claim}"), || async {
-            let annotations = self.claims().get(claim).await?.metadata.annotations.unwrap_or_default();
-            Ok(annotations.get(SELECTED_NODE).cloned().ok_or_else(|| "none is".to_owned()))
-        })
-        .await
-    }
-
-    /// What a provisioner does: a volume that the selected node reaches.
-    async fn provision(&self, claim: &str) -> anyhow::Result<String> {
-        let node = self.selected_node(claim).await?;
-        let uid = self.claims().get(claim).await?.metadata.uid.context("a claim without identity")?;
-        let kept_for = json!({
-            "apiVersion": "v1", "kind": "PersistentVolumeClaim", "uid": uid,
-            "namespace": self.world.namespace, "name": claim,
-        });
-        self.volume(&format!("made-for-{claim}"), "made", &node, kept_for).await?;
-        Ok(node)
-    }
-
-    /// Takes away what belongs to no namespace.
-    async fn end(&self) -> anyhow::Result<()> {
-        let pods = self.world.pods();
-        pods.delete_collection(&DeleteParams::default().grace_period(0), &ListParams::default()).await?;
-        self.claims().delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
-        let prefix = self.name("");
-        for volume in self.volumes().list(&ListParams::default()).await? {
-            let name = volume.metadata.name.unwrap_or_default();
-            if name.starts_with(&prefix) {
-                self.volumes().delete(&name, &DeleteParams::default()).await?;
-            }
-        }
-        let classes = Api::<StorageClass>::all(self.world.client.clone());
-        for class in classes.list(&ListParams::default()).await? {
-            let name = class.metadata.name.unwrap_or_default();
-            if name.starts_with(&prefix) {
-                classes.delete(&name, &DeleteParams::default()).await?;
-            }
-        }
-        Ok(())
-    }
-}
+/// How long a volume may take to be made. Shorter than usual, for the story to be short.
+const VOLUME_TIMEOUT: Duration = Duration::from_secs(3);
 
 pub(super) async fn local_volumes_are_given_once_each_to_a_gang(world: &World<'_>) -> anyhow::Result<()> {
-    let storage = Storage { world };
+    let storage = Storage::of(world);
+    storage.tell(given_once_each(world, &storage)).await
+}
+
+async fn given_once_each(world: &World<'_>, storage: &Storage<'_>) -> anyhow::Result<()> {
     for node in ["n1", "n2", "n3"] {
         world.node(node, "4").await?;
     }
     storage.class("local", "kubernetes.io/no-provisioner").await?;
     for node in ["n1", "n2"] {
-        storage.volume(&format!("on-{node}"), "local", node, Value::Null).await?;
+        storage.volume_on(node, &format!("on-{node}"), "local").await?;
     }
     world.gang("g", 3).await?;
     for member in 0..3 {
@@ -138,7 +35,7 @@ pub(super) async fn local_volumes_are_given_once_each_to_a_gang(world: &World<'_
     let message = condition["message"].as_str().unwrap_or_default();
     ensure!(message.contains("no free volume for a claim"), "{message}");
     ensure!(world.counts().await?.0 == 0, "somebody started");
-    storage.volume("on-n3", "local", "n3", Value::Null).await?;
+    storage.volume_on("n3", "on-n3", "local").await?;
     world.wait_running(3).await?;
     let mut nodes = Vec::new();
     for member in 0..3 {
@@ -150,27 +47,22 @@ pub(super) async fn local_volumes_are_given_once_each_to_a_gang(world: &World<'_
     }
     nodes.sort_unstable();
     ensure!(nodes == ["n1", "n2", "n3"], "{nodes:?}");
-    storage.end().await
+    Ok(())
 }
 
 pub(super) async fn a_gang_waits_until_all_its_volumes_are_made(world: &World<'_>) -> anyhow::Result<()> {
-    let storage = Storage { world };
+    let storage = Storage::of(world);
+    storage.tell(made_for_all(world, &storage)).await
+}
+
+async fn made_for_all(world: &World<'_>, storage: &Storage<'_>) -> anyhow::Result<()> {
     world.node("n1", "1").await?;
     world.node("n2", "1").await?;
-    storage.class("made", "e2e.tutti.dev/provisioner").await?;
-    world.gang("g", 2).await?;
-    for member in 0..2 {
-        storage.claim(&format!("data-{member}"), "made").await?;
-        storage.pod(&format!("g-{member}"), Some("g"), &format!("data-{member}")).await?;
-    }
+    gang_with_claims(world, storage).await?;
     let first = storage.provision("data-0").await?;
     let second = storage.selected_node("data-1").await?;
     ensure!(first != second, "both on {first}");
-    eventually("the first claim is bound", || async {
-        let phase = storage.claims().get("data-0").await?.status.and_then(|status| status.phase);
-        Ok((phase.as_deref() == Some("Bound")).then_some(()).ok_or_else(|| format!("{phase:?}")))
-    })
-    .await?;
+    storage.wait_bound("data-0").await?;
     ensure!(world.counts().await?.0 == 0, "a member was bound before all claims were");
     // A provisioner that cannot make a volume takes the selected node back; it is asked again.
     let nothing = json!({"metadata": {"annotations": {SELECTED_NODE: null}}});
@@ -180,5 +72,54 @@ pub(super) async fn a_gang_waits_until_all_its_volumes_are_made(world: &World<'_
     storage.provision("data-1").await?;
     world.wait_running(2).await?;
     ensure!(world.node_of("g-0").await?.as_deref() == Some(first.as_str()), "g-0 left its volume");
-    storage.end().await
+    Ok(())
+}
+
+pub(super) async fn volumes_that_take_too_long_cost_the_gang_its_seats_until_it_is_tried_again(
+    world: &World<'_>,
+) -> anyhow::Result<()> {
+    let storage = Storage::of(world);
+    storage.tell(too_late(world, &storage)).await
+}
+
+async fn too_late(world: &World<'_>, storage: &Storage<'_>) -> anyhow::Result<()> {
+    world.restart_scheduler_as(Config { volume_bind_timeout: VOLUME_TIMEOUT, ..Config::default() }).await?;
+    world.node("n1", "2").await?;
+    gang_with_claims(world, storage).await?;
+    for claim in ["data-0", "data-1"] {
+        ensure!(storage.selected_node(claim).await? == "n1", "there is only one node");
+    }
+    // Nobody makes a volume, and that is said.
+    let said = world.wait_event("g-1", "FailedScheduling").await?;
+    ensure!(said.contains("was not bound within 3 s"), "{said}");
+    // Somebody who needs no volume comes. The gang has its seats again, but not for ever, and then the other one has one;
+    // what was asked for is taken back.
+    world.pod("other", None, "1").await?;
+    world.wait_running(1).await?;
+    ensure!(world.node_of("other").await?.is_some(), "a member runs without its volume");
+    for claim in ["data-0", "data-1"] {
+        eventually(&format!("no node is selected for {claim} any more"), || async {
+            Ok(storage.selected_node_now(claim).await?.map_or(Ok(()), Err))
+        })
+        .await?;
+    }
+    world.wait_condition("g", "False", "1 of 2 members fit").await?;
+    // With room the gang is tried again.
+    world.delete_pod("other").await?;
+    storage.provision("data-0").await?;
+    storage.provision("data-1").await?;
+    world.wait_running(2).await?;
+    world.wait_condition("g", "True", "").await?;
+    Ok(())
+}
+
+/// A gang of two, each with a claim for which a volume is to be made.
+async fn gang_with_claims(world: &World<'_>, storage: &Storage<'_>) -> anyhow::Result<()> {
+    storage.class("made", "e2e.tutti.dev/provisioner").await?;
+    world.gang("g", 2).await?;
+    for member in 0..2 {
+        storage.claim(&format!("data-{member}"), "made").await?;
+        storage.pod(&format!("g-{member}"), Some("g"), &format!("data-{member}")).await?;
+    }
+    Ok(())
 }

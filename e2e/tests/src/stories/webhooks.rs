@@ -1,6 +1,6 @@
 //! The webhooks, called by the real API server over TLS.
 
-use super::deploy::{NAMESPACE, deploy, kubeconfig_with};
+use crate::rights::{self, NAMESPACE, deploy};
 use crate::tutti::Tutti;
 use crate::wait::eventually;
 use crate::world::World;
@@ -19,6 +19,7 @@ use tutti_controllers::webhooks::{self, Places, Timing};
 use tutti_controllers::{Key, Meters};
 
 const MANIFEST: &str = "../../deploy/base/webhooks.yaml";
+const CONTROLLER_RIGHTS: &str = "base/controller-rbac.yaml";
 /// Changes of certificates that a story waits for.
 const CHANGES: usize = 3;
 
@@ -221,17 +222,14 @@ pub(super) async fn controllers_with_exactly_the_rights_of_deploy_make_groups_an
     site.remove(world).await?;
     let here = format!("--namespace={NAMESPACE}");
     // What was not created need not be removed.
-    let _ = world.kubectl(&[&here, "delete", "-f", &deploy("base/controller-rbac.yaml")], "").await;
-    let _ = world.kubectl(&["delete", "namespace", NAMESPACE, "--timeout=60s"], "").await;
+    let _ = world.kubectl(&[&here, "delete", "-f", &deploy(CONTROLLER_RIGHTS)], "").await;
     result
 }
 
 async fn with_least_rights(world: &World<'_>, site: &Site) -> anyhow::Result<()> {
-    let here = format!("--namespace={NAMESPACE}");
-    world.kubectl(&["apply", "-f", &deploy("base/namespace.yaml")], "").await?;
-    world.kubectl(&[&here, "apply", "-f", &deploy("base/controller-rbac.yaml")], "").await?;
-    let token = world.kubectl(&[&here, "create", "token", "tutti-controller"], "").await?;
-    let kubeconfig = kubeconfig_with(world, token.trim())?.display().to_string();
+    let token = rights::grant(&world.kubectl, CONTROLLER_RIGHTS, "tutti-controller").await?;
+    let path = world.folder.join("controller.kubeconfig");
+    let kubeconfig = rights::kubeconfig_with(&world.kubeconfig, &token, path)?.display().to_string();
     let config = world.folder.join("controller.yaml");
     let settings = json!({"apiVersion": "tutti.dev/v1alpha1", "kind": "SchedulerConfiguration",
                           "leaderElection": {"leaseNamespace": NAMESPACE}});

@@ -2,13 +2,13 @@
 
 /// SplitMix64: small, well mixed, and every seed is a good one.
 #[derive(Debug, Clone)]
-pub(super) struct Random {
+pub(crate) struct Random {
     state: u64,
 }
 
 impl Random {
     /// The numbers of one case of one run.
-    pub(super) fn of_case(seed: u64, case: u64) -> Self {
+    pub(crate) fn of_case(seed: u64, case: u64) -> Self {
         let mut random = Self { state: seed };
         random.state = random.next() ^ case;
         random
@@ -23,22 +23,22 @@ impl Random {
     }
 
     /// A number from `low` to `high`, both included.
-    pub(super) fn between(&mut self, low: usize, high: usize) -> usize {
+    pub(crate) fn between(&mut self, low: usize, high: usize) -> usize {
         low + (self.next() % (high - low + 1) as u64) as usize
     }
 
     /// True in so many cases of a hundred.
-    pub(super) fn percent(&mut self, chance: usize) -> bool {
+    pub(crate) fn percent(&mut self, chance: usize) -> bool {
         self.between(1, 100) <= chance
     }
 
     /// One of these.
-    pub(super) fn pick<T: Copy>(&mut self, list: &[T]) -> T {
+    pub(crate) fn pick<T: Copy>(&mut self, list: &[T]) -> T {
         list[self.between(0, list.len() - 1)]
     }
 
     /// A few different ones of these, in their order; at least one.
-    pub(super) fn some<T: Copy>(&mut self, list: &[T]) -> Vec<T> {
+    pub(crate) fn some<T: Copy>(&mut self, list: &[T]) -> Vec<T> {
         let sure = self.between(0, list.len() - 1);
         let mut chosen = Vec::new();
         for (index, &item) in list.iter().enumerate() {
