@@ -7,14 +7,14 @@ use super::scheduler::start;
 use crate::random::Random;
 use crate::runner::say;
 use crate::tutti::Tutti;
-use crate::wait::eventually;
-use crate::world::World;
-use anyhow::{Context as _, ensure};
+use crate::world::{PodWatch, World};
+use anyhow::{Context as _, bail, ensure};
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, ListParams, WatchEvent};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
 use std::time::Duration;
 
 const NODES: usize = 20;
@@ -57,24 +57,22 @@ async fn killed_again_and_again(world: &World<'_>, kills: u64, seed: u64) -> any
     let mut gang = Gang::create(world, 0).await?;
     for round in 1..=kills {
         let moment = random.between(1, MEMBERS);
-        gang.wait_bound(&mut scheduler, moment).await?;
+        gang.wait(&mut scheduler, |gang| gang.nodes.len() >= moment).await?;
         scheduler.kill()?;
         scheduler = start(world, &[])?;
         tokio::time::sleep(LAST_REQUESTS).await;
-        let left = gang.nodes().await?;
-        in_parts += u64::from(left.len() < MEMBERS);
+        let left = gang.count_bound().await?;
+        in_parts += u64::from(left < MEMBERS);
         let next = Gang::create(world, round).await?;
-        let completed = gang.wait_complete(&left).await;
-        completed.with_context(|| {
-            let bound = left.len();
-            format!("killed at {moment} with {bound} bound; the next one said\n{}", scheduler.said())
-        })?;
-        ensure!(next.nodes().await?.is_empty(), "a gang without room has started in part");
+        let completed = gang.wait(&mut scheduler, |gang| gang.running.len() == MEMBERS).await;
+        completed.with_context(|| format!("the one before was killed at {moment} with {left} bound"))?;
+        gang.check_nodes()?;
+        ensure!(next.count_bound().await? == 0, "a gang without room has started in part");
         gang.remove().await?;
         gang = next;
     }
-    // Whoever was left last has nobody to kill it.
-    gang.wait_complete(&BTreeMap::new()).await?;
+    // Whoever comes last has nobody to kill it.
+    gang.wait(&mut scheduler, |gang| gang.running.len() == MEMBERS).await?;
     scheduler.end().await?;
     say(&format!(
         "        {in_parts} of {kills} kills left a part of a gang of {MEMBERS} ({SEED_VARIABLE}={seed})"
@@ -88,15 +86,19 @@ async fn killed_again_and_again(world: &World<'_>, kills: u64, seed: u64) -> any
 struct Gang<'a> {
     world: &'a World<'a>,
     name: String,
-    label: String,
-    /// From before there was a member.
-    version: String,
+    members: ListParams,
+    /// Sees bindings at once, which lists do not: most others would be bound before one is here.
+    watch: PodWatch,
+    /// Where members were seen that are bound, by name.
+    nodes: BTreeMap<String, String>,
+    running: BTreeSet<String>,
 }
 
 impl<'a> Gang<'a> {
     async fn create(world: &'a World<'a>, round: u64) -> anyhow::Result<Self> {
         let name = format!("g{round}");
-        let version = world.version().await?;
+        let label = format!("gang={name}");
+        let watch = world.watch_pods(&label, &world.version().await?);
         world.gang(&name, u32::try_from(MEMBERS)?).await?;
         let labels = json!({"gang": name});
         futures::stream::iter(0..MEMBERS)
@@ -110,71 +112,62 @@ impl<'a> Gang<'a> {
             .buffer_unordered(REQUESTS_MAX)
             .try_collect::<()>()
             .await?;
-        Ok(Self { world, label: format!("gang={name}"), name, version })
+        let members = ListParams::default().labels(&label);
+        Ok(Self { world, name, members, watch, nodes: BTreeMap::new(), running: BTreeSet::new() })
     }
 
-    /// Waits until so many members are seen to be bound. A watch sees it at once, which a list does not: most others
-    /// would be bound before it is here.
-    async fn wait_bound(&self, scheduler: &mut Tutti, count: usize) -> anyhow::Result<()> {
-        let mut watch = self.world.watch_pods(&self.label, &self.version);
-        let mut bound = BTreeSet::new();
-        while bound.len() < count {
-            let event = watch.next().await;
+    /// Follows what happens to members until something is so.
+    async fn wait(&mut self, scheduler: &mut Tutti, is_so: impl Fn(&Self) -> bool) -> anyhow::Result<()> {
+        while !is_so(self) {
+            let event = self.watch.next().await;
             scheduler.check()?;
-            let event = event.with_context(|| {
-                format!(
-                    "{} of {count} members are bound; the scheduler said\n{}",
-                    bound.len(),
-                    scheduler.said()
-                )
-            });
-            if let WatchEvent::Added(pod) | WatchEvent::Modified(pod) = event?
-                && node_of(&pod).is_some()
-            {
-                bound.insert(pod.metadata.name);
-            }
+            self.world.check()?;
+            self.saw(event.with_context(|| {
+                let (bound, running) = (self.nodes.len(), self.running.len());
+                format!("{bound} of {} are bound, {running} run; it said\n{}", self.name, scheduler.said())
+            })?)?;
         }
         Ok(())
     }
 
-    fn members(&self) -> ListParams {
-        ListParams::default().labels(&self.label)
+    fn saw(&mut self, event: WatchEvent<Pod>) -> anyhow::Result<()> {
+        let pod = match event {
+            WatchEvent::Added(pod) | WatchEvent::Modified(pod) => pod,
+            WatchEvent::Deleted(pod) => bail!("{:?} is gone", pod.metadata.name),
+            WatchEvent::Bookmark(_) | WatchEvent::Error(_) => return Ok(()),
+        };
+        let name = pod.metadata.name.unwrap_or_default();
+        let Some(node) = pod.spec.and_then(|spec| spec.node_name) else { return Ok(()) };
+        let before = self.nodes.insert(name.clone(), node.clone());
+        ensure!(before.is_none_or(|before| before == node), "{name} has moved to {node}");
+        if pod.status.and_then(|status| status.phase).as_deref() == Some("Running") {
+            self.running.insert(name);
+        }
+        Ok(())
     }
 
-    /// Where each member is that is bound.
-    async fn nodes(&self) -> anyhow::Result<BTreeMap<String, String>> {
-        let pods = self.world.pods().list(&self.members()).await?;
-        let bound = pods.iter().filter_map(|pod| Some((pod.metadata.uid.clone()?, node_of(pod)?.to_owned())));
-        Ok(bound.collect())
+    /// How many members are bound at this moment.
+    fn count_bound(&self) -> impl Future<Output = anyhow::Result<usize>> + use<> {
+        let (pods, members) = (self.world.pods(), self.members.clone());
+        async move {
+            let is_bound = |pod: &&Pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
+            Ok(pods.list(&members).await?.iter().filter(is_bound).count())
+        }
     }
 
-    /// Waits until all members run; those that were bound are where they were, and no node has more than it has room for.
-    async fn wait_complete(&self, before: &BTreeMap<String, String>) -> anyhow::Result<()> {
-        let phase = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.clone());
-        eventually(&format!("all members of {} run", self.name), || async {
-            self.world.check()?;
-            let pods = self.world.pods().list(&self.members()).await?;
-            let running = pods.iter().filter(|pod| phase(pod).as_deref() == Some("Running")).count();
-            Ok((running == MEMBERS).then_some(()).ok_or_else(|| format!("{running} run")))
-        })
-        .await?;
-        let nodes = self.nodes().await?;
-        ensure!(before.iter().all(|(uid, node)| nodes.get(uid) == Some(node)), "somebody has moved");
+    /// No node has more members than it has room for.
+    fn check_nodes(&self) -> anyhow::Result<()> {
         let mut on_node = BTreeMap::<&str, usize>::new();
-        for node in nodes.values() {
+        for node in self.nodes.values() {
             *on_node.entry(node).or_default() += 1;
         }
         ensure!(on_node.values().all(|&count| count <= MEMBERS_PER_NODE), "over-committed: {on_node:?}");
         Ok(())
     }
 
-    async fn remove(&self) -> anyhow::Result<()> {
+    async fn remove(self) -> anyhow::Result<()> {
         let now = DeleteParams::default().grace_period(0);
-        self.world.pods().delete_collection(&now, &self.members()).await?;
+        self.world.pods().delete_collection(&now, &self.members).await?;
         self.world.delete_group(&self.name).await
     }
-}
-
-fn node_of(pod: &Pod) -> Option<&str> {
-    pod.spec.as_ref()?.node_name.as_deref()
 }

@@ -18,6 +18,8 @@ pub(super) fn start(world: &World<'_>, names: &[&str]) -> anyhow::Result<Tutti> 
         "apiVersion": "tutti.dev/v1alpha1", "kind": "SchedulerConfiguration",
         "leaderElection": {"leaseNamespace": world.namespace, "leaseDuration": "2s",
                            "renewDeadline": "1s300ms", "retryPeriod": "300ms"},
+        // Few at a time, so that gangs have a middle to be killed in.
+        "limits": {"bindConcurrency": 20},
         "http": {"address": ""},
     });
     std::fs::write(&config, text.to_string())?;

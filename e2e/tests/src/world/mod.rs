@@ -4,6 +4,8 @@ mod looking;
 mod making;
 mod watching;
 
+pub(crate) use watching::PodWatch;
+
 use crate::control_plane::ControlPlane;
 use crate::kube_scheduler::KubeScheduler;
 use crate::kubectl::Kubectl;

@@ -7,7 +7,6 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams, WatchEvent, WatchParams};
-use std::time::Instant;
 
 /// A watch of pods that goes on when the API server ends it, as it does to readers that are slow.
 pub(crate) struct PodWatch {
@@ -16,7 +15,6 @@ pub(crate) struct PodWatch {
     /// What was seen last.
     version: String,
     stream: Option<BoxStream<'static, kube::Result<WatchEvent<Pod>>>>,
-    deadline: Instant,
 }
 
 impl World<'_> {
@@ -26,27 +24,23 @@ impl World<'_> {
         pods.metadata.resource_version.context("a list without a version")
     }
 
-    /// All that has happened to pods with a label since then, and all that happens while anybody is patient.
+    /// All that has happened to pods with a label since then, and all that happens from now on.
     pub(crate) fn watch_pods(&self, label: &str, since: &str) -> PodWatch {
         PodWatch {
             pods: self.pods(),
             params: WatchParams::default().labels(label),
             version: since.to_owned(),
             stream: None,
-            deadline: Instant::now() + PATIENCE,
         }
     }
 }
 
 impl PodWatch {
-    /// What happened next; an error if nothing does.
+    /// What happened next; an error if nothing does for long.
     pub(crate) async fn next(&mut self) -> anyhow::Result<WatchEvent<Pod>> {
         loop {
-            let left = self.deadline.saturating_duration_since(Instant::now());
-            let event = tokio::time::timeout(left, self.read()).await;
-            match event
-                .with_context(|| format!("nothing more has happened within {} s", PATIENCE.as_secs()))??
-            {
+            let event = tokio::time::timeout(PATIENCE, self.read()).await;
+            match event.with_context(|| format!("nothing has happened for {} s", PATIENCE.as_secs()))?? {
                 None => self.stream = None,
                 Some(WatchEvent::Error(status)) => bail!("a watch has failed: {status:?}"),
                 Some(event) => return Ok(event),
