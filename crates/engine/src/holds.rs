@@ -107,6 +107,11 @@ impl Holds {
                 || self.held.contains_key(&Promise::Vacated(unit.clone())))
     }
 
+    /// All promises.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Held> {
+        self.held.values()
+    }
+
     /// True if room on this node is promised to somebody. Then what is free there differs from unit to unit.
     pub(crate) fn are_on(&self, node: NodeId) -> bool {
         self.on_node.contains_key(&node)

@@ -29,6 +29,7 @@ mod relations;
 mod room;
 mod room_sums;
 pub mod score;
+mod seats;
 mod shape;
 mod solve;
 mod starving;

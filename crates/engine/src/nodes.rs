@@ -143,7 +143,7 @@ impl NodeTable {
     }
 
     /// True if a shape may use a node, whatever is free there.
-    fn is_open_to(&self, id: NodeId, shape: &Shape) -> bool {
+    pub(crate) fn is_open_to(&self, id: NodeId, shape: &Shape) -> bool {
         (self.open[id.index()] && shape.is_undemanding())
             || self.node(id).is_some_and(|node| shape.forbidden(node).is_none())
     }

@@ -23,6 +23,7 @@ mod random_storage;
 mod random_trees;
 mod reference;
 mod scores;
+mod seats;
 mod shrink;
 mod starving;
 mod storage;

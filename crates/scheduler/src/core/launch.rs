@@ -1,12 +1,13 @@
 //! Placements that are about to become bindings. They wait here while others are being sent, and are looked at once more
-//! when their turn comes: a gang of which a member or a node went meanwhile must not start without it.
+//! when their turn comes: a gang of which a member or a node went meanwhile must not start without it, nor one whose
+//! room others have taken or closed.
 
 use super::{Core, UnitKey};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tutti_engine::{Event, Placement, Seat};
 use tutti_model::{ObjectKey, Time};
 
-/// Placements whose turn has not come.
+/// Placements whose turn has not come. Nothing is decided while there are too many, see [`super::STARTS_MAX`].
 #[derive(Debug, Default)]
 pub(crate) struct Launches(VecDeque<Placement>);
 
@@ -17,6 +18,11 @@ impl Launches {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// How many placements wait.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
     }
 
     pub(crate) fn clear(&mut self) {
@@ -52,7 +58,7 @@ impl Core {
     /// that were bound when it was decided, may be gone. Others go without those that are.
     fn start(&mut self, mut placement: Placement, now: Time) -> bool {
         let (wanted, gone): (Vec<Seat>, Vec<Seat>) =
-            placement.seats.into_iter().partition(|seat| self.is_still_wanted(seat));
+            placement.seats.into_iter().partition(|seat| self.is_still_good(seat));
         self.withdraw(&gone, now);
         let (fit, short) = self.split_short(wanted);
         self.withdraw(&short, now);
@@ -99,6 +105,11 @@ impl Core {
             let (pod, uid) = (seat.pod.clone(), seat.uid.clone());
             self.tell(Event::Withdrawn { pod, uid }, now);
         }
+    }
+
+    /// True if the pod may still be bound there, by all that is known now.
+    fn is_still_good(&self, seat: &Seat) -> bool {
+        self.is_still_wanted(seat) && self.engine.may_keep_seat(&seat.pod)
     }
 
     /// True if the pod is still there and waits, and the node is still there.
