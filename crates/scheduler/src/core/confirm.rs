@@ -33,7 +33,8 @@ struct Confirm {
     open: BTreeSet<UnitKey>,
 }
 
-/// Units that are about to start.
+/// Units that are about to start. Nothing is decided while there are too many, see [`super::STARTS_MAX`]; of what is read
+/// for other reasons every group is there once.
 #[derive(Debug, Default)]
 pub(crate) struct Confirms {
     by_unit: BTreeMap<UnitKey, Confirm>,
@@ -62,6 +63,11 @@ impl Confirms {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.by_unit.is_empty()
+    }
+
+    /// How many placements wait.
+    pub(crate) fn len(&self) -> usize {
+        self.by_unit.len()
     }
 
     /// Forgets everything but that answers are still to come.

@@ -409,6 +409,8 @@ impl Core {
             return;
         };
         match partial.state {
+            // Whoever leads next decides what becomes of it, and deletes what is to be deleted: nothing new is begun.
+            _ if self.stopping => {}
             GangState::Completing | GangState::Kept if now >= partial.deadline => {
                 if self.is_under_way(group) {
                     self.gangs.set_due(group, Some(now.plus_seconds(BUSY_SECONDS)));

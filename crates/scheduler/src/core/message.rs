@@ -105,7 +105,9 @@ pub enum Input {
     Deposed,
     /// Time has passed.
     Tick,
-    /// Decide nothing any more; finish what was begun.
+    /// Decide nothing any more; finish what was begun, see [`Core::is_drained`].
+    ///
+    /// [`Core::is_drained`]: crate::Core::is_drained
     Stop,
 }
 

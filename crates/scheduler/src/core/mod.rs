@@ -75,6 +75,9 @@ use window::Window;
 
 /// Decisions in one step; the rest is taken in the next, so that answers are not kept waiting.
 const DECISIONS_PER_STEP_MAX: usize = 256;
+/// Placements that wait for a last look or for their turn to be bound. With so many nothing more is decided: what is
+/// decided late is decided on what is known by then, and answers, which always come, make room.
+const STARTS_MAX: usize = 1024;
 /// Looks at pods under way at once.
 const LOOKUPS_MAX: usize = 16;
 /// Longest queues of writes. What does not fit is dropped and counted.
@@ -272,10 +275,12 @@ impl Core {
         self.binds.tick(now);
         self.review_volumes(now);
         let mut wake_at = self.decide(now);
-        if self.synced && !self.stopping {
+        if self.synced {
             self.review_gangs(now);
-            wake_at = earlier(wake_at, self.gangs.wake_at());
-            wake_at = earlier(wake_at, self.volume_waits.wake_at());
+            if !self.stopping {
+                wake_at = earlier(wake_at, self.gangs.wake_at());
+                wake_at = earlier(wake_at, self.volume_waits.wake_at());
+            }
         }
         self.wake_at = earlier(wake_at, self.pump(now));
         std::mem::take(&mut self.effects)
@@ -286,12 +291,16 @@ impl Core {
         self.wake_at
     }
 
-    /// True if no binding and no condition of a group is under way or waits to be.
+    /// True if nothing that whoever leads next depends on is under way or waits to be: no binding, no deletion, nothing
+    /// that is written on a group, a claim or a volume. Then this one may end and hand over at once.
     pub fn is_drained(&self) -> bool {
         self.binds.is_empty()
             && self.confirms.is_empty()
             && self.launches.is_empty()
+            && self.mark_writes.is_empty()
             && self.group_writes.is_empty()
+            && self.evictions.is_empty()
+            && self.volume_waits.has_no_writes()
     }
 
     /// True if it knows the cluster and may decide and send.
@@ -357,6 +366,9 @@ impl Core {
         }
         self.review_kin(now);
         for _ in 0..DECISIONS_PER_STEP_MAX {
+            if self.launches.len() + self.confirms.len() >= STARTS_MAX {
+                return None;
+            }
             match self.engine.decide(now) {
                 Decision::Place(placement) => self.placed(placement, now),
                 Decision::Wait(waiting) => self.refused(&waiting, now),

@@ -83,6 +83,11 @@ impl VolumeWaits {
         self.by_unit.contains_key(unit)
     }
 
+    /// True if no write waits or is under way.
+    pub(crate) fn has_no_writes(&self) -> bool {
+        self.writes.is_empty()
+    }
+
     /// Forgets everything but that answers are still to come.
     pub(crate) fn clear(&mut self) {
         self.writes.clear();

@@ -36,6 +36,15 @@ pub(super) enum Interrupt {
     Relist,
 }
 
+/// How the owner has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ended {
+    /// Why.
+    pub(super) why: Interrupt,
+    /// True if nothing of it can be under way any more, so that others may act at once.
+    pub(super) is_clean: bool,
+}
+
 /// Owns the core.
 pub(super) struct Owner {
     pub(super) core: Core,
@@ -60,12 +69,14 @@ impl Owner {
     pub(super) async fn run(
         mut self,
         mut interrupts: impl Stream<Item = Interrupt> + Unpin,
-    ) -> Result<Interrupt, Error> {
+    ) -> Result<Ended, Error> {
+        // Requests under way are dropped with everything else.
+        let deposed = Ended { why: Interrupt::Deposed, is_clean: false };
         let mut seen = Vec::with_capacity(INPUTS_PER_STEP_MAX);
         let mut batch = Vec::with_capacity(INPUTS_PER_STEP_MAX);
         if self.standing.is_some() {
             let Some(until) = self.leads_until() else {
-                return Ok(Interrupt::Deposed);
+                return Ok(deposed);
             };
             // Nothing was read before we led, and whoever led before has been waited for.
             batch.push(Input::Elected { gap: Duration::ZERO, until });
@@ -90,8 +101,7 @@ impl Owner {
                 }
                 () = changed(&mut self.standing) => {
                     let Some(until) = self.leads_until() else {
-                        // Requests under way are dropped with everything else.
-                        return Ok(Interrupt::Deposed);
+                        return Ok(deposed);
                     };
                     batch.push(Input::Renewed { until });
                 }
@@ -102,8 +112,8 @@ impl Owner {
                 batch.push(accept(answer)?);
             }
             self.step(&mut batch);
-            if let Some(why) = self.finished() {
-                return Ok(why);
+            if let Some(ended) = self.finished() {
+                return Ok(ended);
             }
         }
     }
@@ -187,17 +197,17 @@ impl Owner {
         wake.min(stop).min(SLEEP_MAX)
     }
 
-    fn finished(&self) -> Option<Interrupt> {
+    fn finished(&self) -> Option<Ended> {
         let (why, at) = self.ending?;
         if self.core.is_drained() {
             tracing::info!("stopped");
-            return Some(why);
+            return Some(Ended { why, is_clean: true });
         }
         let late = Instant::now() >= at;
         if late {
-            tracing::warn!("stopped with bindings under way; whoever runs next finds how they ended");
+            tracing::warn!("stopped with requests under way; whoever runs next finds how they ended");
         }
-        late.then_some(why)
+        late.then_some(Ended { why, is_clean: false })
     }
 }
 

@@ -1,7 +1,7 @@
 //! The whole process around the core: settings that change, APIs that come and go, health and metrics.
 
 use super::dumper::Dumper;
-use super::owner::{Clock, Interrupt, Owner};
+use super::owner::{Clock, Ended, Interrupt, Owner};
 use super::send::Sender;
 use super::status::{Phase, Status};
 use super::workloads::Workloads;
@@ -53,12 +53,13 @@ pub async fn serve(
     let election = place.map(|place| Election::start(client.clone(), place, timing));
     let standing = election.as_ref().map(Election::standing);
     let process = Process { client, status, standing, gap: timing.gap(), end };
-    let result = process.run(&mut settings).await;
-    if let Some(election) = election {
-        // Only now, because nothing is under way any more.
-        election.release().await;
+    let is_clean = process.run(&mut settings).await?;
+    match election {
+        Some(election) if is_clean => election.release().await,
+        // Something may be under way, of ours or of whoever led before: the lease runs out, and whoever is next waits.
+        Some(_) | None => {}
     }
-    result
+    Ok(())
 }
 
 struct Process {
@@ -69,18 +70,27 @@ struct Process {
     end: End,
 }
 
+/// What may be under way from before.
+#[derive(Debug, Default)]
+struct Before {
+    /// The term whose gap is over.
+    waited: Option<i32>,
+    /// Requests of this process itself may be.
+    is_ours: bool,
+}
+
 impl Process {
-    /// From one core to the next, until the end.
-    async fn run(&self, settings: &mut watch::Receiver<Settings>) -> Result<(), Error> {
-        let mut waited = None;
+    /// From one core to the next, until the end. True if nothing can be under way then.
+    async fn run(&self, settings: &mut watch::Receiver<Settings>) -> Result<bool, Error> {
+        let mut before = Before::default();
         loop {
-            if !self.wait_to_lead(&mut waited).await {
-                return Ok(());
+            if let Turn::End { is_clean } = self.wait_to_lead(&mut before).await {
+                return Ok(is_clean);
             }
             self.status.enter(Phase::Discovering);
             let config = settings.borrow_and_update().config.clone();
             let Some(capabilities) = discover(&self.client, &self.end, None).await? else {
-                return Ok(());
+                return Ok(true);
             };
             let interrupts = stream::select_all([
                 self.end.clone().map(|()| Interrupt::Stop).into_stream().boxed(),
@@ -88,28 +98,33 @@ impl Process {
                 changed_apis(self.client.clone(), capabilities.clone()).boxed(),
             ]);
             let owner = start(self.client.clone(), config, capabilities, self.standing.clone(), &self.status);
-            let why = owner.run(interrupts).await;
+            let ended = owner.run(interrupts).await;
             self.status.answered_by(None);
             self.status.metrics.lead(false);
-            match why? {
-                Interrupt::Stop => return Ok(()),
-                // Our own requests may still be under way somewhere.
-                Interrupt::Deposed => waited = None,
-                Interrupt::Settings | Interrupt::Apis | Interrupt::Relist => {}
+            let Ended { why, is_clean } = ended?;
+            if why == Interrupt::Stop {
+                return Ok(is_clean);
+            }
+            if !is_clean {
+                // Who was deposed is told by the next term whether to wait.
+                before = Before { waited: None, is_ours: why != Interrupt::Deposed };
             }
         }
     }
 
-    /// Waits until this process may act. False if the end comes first. `waited` is the term whose gap is over.
-    async fn wait_to_lead(&self, waited: &mut Option<i32>) -> bool {
+    /// Waits until this process may act, or the end comes.
+    async fn wait_to_lead(&self, before: &mut Before) -> Turn {
         let Some(mut standing) = self.standing.clone() else {
-            self.status.metrics.lead(true);
-            return true;
+            return self.wait_for_own(before).await;
         };
         loop {
             let now = standing.borrow_and_update().clone();
             let wait = match &now {
-                Standing::Leading { takeover, term, .. } if !takeover || *waited == Some(*term) => break,
+                Standing::Leading { takeover, term, .. }
+                    if before.waited == Some(*term) || !(*takeover || before.is_ours) =>
+                {
+                    break;
+                }
                 Standing::Leading { .. } => {
                     self.status.enter(Phase::Waiting);
                     self.gap
@@ -126,17 +141,43 @@ impl Process {
                 }
             };
             tokio::select! {
-                () = self.end.clone() => return false,
+                // Whoever leads and has not waited cannot tell others that they need not.
+                () = self.end.clone() => return Turn::End { is_clean: leader_of(&now).is_err() },
                 () = tokio::time::sleep(wait) => {
-                    *waited = leader_of(&now).ok();
+                    *before = Before { waited: leader_of(&now).ok(), is_ours: false };
                     break;
                 }
                 () = changed => {}
             }
         }
         self.status.metrics.lead(true);
-        true
+        Turn::Ours
     }
+
+    /// The same where nobody else could lead.
+    async fn wait_for_own(&self, before: &mut Before) -> Turn {
+        if before.is_ours {
+            self.status.enter(Phase::Waiting);
+            tokio::select! {
+                () = self.end.clone() => return Turn::End { is_clean: false },
+                () = tokio::time::sleep(self.gap) => *before = Before::default(),
+            }
+        }
+        self.status.metrics.lead(true);
+        Turn::Ours
+    }
+}
+
+/// What a process may do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// Act.
+    Ours,
+    /// End.
+    End {
+        /// True if nothing of it, or of whoever led before it, can be under way.
+        is_clean: bool,
+    },
 }
 
 /// The term that we lead in, or who else leads. Being renewed changes neither.
@@ -159,14 +200,14 @@ impl Running {
     pub(super) async fn run(
         self,
         interrupts: impl Stream<Item = Interrupt> + Unpin + Send + 'static,
-    ) -> Result<Interrupt, Error> {
+    ) -> Result<Ended, Error> {
         let mut task = JoinSet::new();
         task.spawn(async move {
             let Self { owner, _watches } = self;
             owner.run(interrupts).await
         });
         match task.join_next().await {
-            Some(Ok(why)) => why,
+            Some(Ok(ended)) => ended,
             Some(Err(error)) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
             Some(Err(_)) | None => Err(Error::TaskEnded { what: "the owner of the core" }),
         }
@@ -242,4 +283,50 @@ fn changed_apis(client: Client, known: Capabilities) -> impl Stream<Item = Inter
         discovery::changed(&client, &known).await;
         Interrupt::Apis
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    /// Longer than any test.
+    const LONG: Duration = Duration::from_secs(3600);
+
+    fn process(standing: Option<Standing>, gap: Duration) -> Process {
+        let nowhere = kube::Config::new("http://127.0.0.1:1".parse().expect("it is an address"));
+        Process {
+            client: Client::try_from(nowhere).expect("nobody is asked yet"),
+            status: Arc::default(),
+            standing: standing.map(|standing| watch::channel(standing).1),
+            gap,
+            end: tokio::time::sleep(Duration::from_millis(20)).boxed().shared(),
+        }
+    }
+
+    fn leading(takeover: bool) -> Option<Standing> {
+        Some(Standing::Leading { term: 7, takeover, until: Instant::now() + LONG })
+    }
+
+    async fn turn(standing: Option<Standing>, gap: Duration, is_ours: bool) -> Turn {
+        process(standing, gap).wait_to_lead(&mut Before { waited: None, is_ours }).await
+    }
+
+    #[tokio::test]
+    async fn who_ends_before_the_gap_is_over_cannot_vouch_for_whoever_led_before() {
+        let ends = |is_clean| Turn::End { is_clean };
+        assert_eq!(turn(leading(true), LONG, false).await, ends(false));
+        assert_eq!(turn(leading(true), Duration::ZERO, false).await, Turn::Ours);
+        assert_eq!(turn(leading(false), LONG, false).await, Turn::Ours);
+        let follows = Some(Standing::Following { leader: Some("other".to_owned()) });
+        assert_eq!(turn(follows, LONG, false).await, ends(true));
+    }
+
+    #[tokio::test]
+    async fn what_the_process_itself_has_left_behind_is_waited_for_too() {
+        for standing in [leading(false), None] {
+            assert_eq!(turn(standing.clone(), LONG, true).await, Turn::End { is_clean: false });
+            assert_eq!(turn(standing, Duration::ZERO, true).await, Turn::Ours);
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 mod composites;
 mod faulty;
+mod hand_over;
 mod harness;
 mod http_soak;
 mod journal;

@@ -9,5 +9,6 @@ mod optional;
 mod replay;
 mod reporting;
 mod sim;
+mod stopping;
 mod story;
 mod volumes;
