@@ -1,7 +1,8 @@
 //! The promises, and what breaks them.
 
 use super::Sim;
-use super::server::{Binder, SimPod};
+use super::server::{Binder, SimGroup, SimPod};
+use super::tally::Deed;
 use std::collections::BTreeMap;
 use tutti_engine::{Seat, UnitKey};
 use tutti_k8s::WhenBroken;
@@ -68,13 +69,14 @@ impl Sim {
         self.server.pods.values().any(|pod| pod.pod.group.as_ref() == Some(group) && pod.pod.node.is_some())
     }
 
-    /// No node is given more than it has by whoever leads. What others put there is not ours.
+    /// No node is given more than it has by all who have led, one after the other. What others put there counts where the
+    /// leader was told of it, see `told`; so does that a node has become smaller.
     pub(super) fn check_room(&self, seat: &Seat, binder: Binder) -> Result<(), String> {
         let (Some(node), Some(pod)) = (self.server.nodes.get(&seat.node), self.server.pods.get(&seat.pod))
         else {
             return Ok(());
         };
-        if binder != Binder::Leader {
+        if binder != Binder::Leader || self.server.has_shrunk(node) {
             return Ok(());
         }
         let ours = |other: &&SimPod| {
@@ -90,8 +92,22 @@ impl Sim {
         Ok(())
     }
 
+    /// True if a gang that was complete is to be unwound nevertheless.
+    fn unwinds_when_broken(&self, group: &SimGroup) -> bool {
+        group.marks.when_broken.unwrap_or(self.when_broken) == WhenBroken::Unwind
+    }
+
+    pub(super) fn count_eviction(&mut self, pod: &ObjectKey) {
+        self.tally.count(Deed::Eviction);
+        let group = self.server.pods.get(pod).and_then(|found| found.pod.group.as_ref());
+        if group.and_then(|group| self.server.groups.get(group)).is_some_and(|group| group.marks.fully_bound)
+        {
+            self.tally.count(Deed::BrokenEviction);
+        }
+    }
+
     /// A member is deleted only if that was announced on its group and on itself, if it is made again, and if the
-    /// gang was never complete.
+    /// gang was never complete or is to be unwound even so.
     pub(super) fn check_eviction(&self, pod: &ObjectKey, is_late: bool) -> Result<(), String> {
         let Some(found) = self.server.pods.get(pod) else {
             return Ok(());
@@ -103,14 +119,11 @@ impl Sim {
         let Some(group) = group.filter(|_| !is_late && !found.pod.terminating) else {
             return Ok(());
         };
-        if group.marks.when_broken == Some(WhenBroken::Unwind) {
-            return Ok(());
-        }
         for (wrong, what) in [
             (!found.controlled, "nobody makes it again"),
             (!found.disrupted, "that was not said on it"),
             (group.marks.unwind_at.is_none(), "that was not written on its group"),
-            (group.marks.fully_bound, "its gang was complete"),
+            (group.marks.fully_bound && !self.unwinds_when_broken(group), "its gang was complete"),
         ] {
             if wrong {
                 return Err(format!("{pod} is deleted although {what}"));
@@ -179,20 +192,30 @@ impl Sim {
             if bound > 0 && is_short && self.state_of(key).is_none() {
                 return Err(format!("{key} is forgotten with {counted} of {} members", group.minimum()));
             }
-            let lasting = group.minimum() > 1 || group.group.parent.is_some();
-            let complete = bound > 0 && !is_short && lasting;
-            if complete && !group.marks.fully_bound {
-                return Err(format!("{key} is complete and not marked so"));
-            }
+        }
+        if let Some(key) = self.unmarked_gang(|_| true) {
+            return Err(format!("{key} is complete and not marked so"));
         }
         for (name, node) in &self.server.nodes {
             let sits = |pod: &&SimPod| pod.pod.node.as_ref() == Some(name) && !pod.is_over();
             let used: i64 = self.server.pods.values().filter(sits).map(SimPod::cpu).sum();
-            if used > node.allocatable.get("cpu") {
+            if used > node.allocatable.get("cpu") && !self.server.has_shrunk(node) {
                 return Err(format!("{name} is over-committed in the end"));
             }
         }
         Ok(())
+    }
+
+    /// A gang that has all it needs, of those that are asked for, without its being written on it.
+    pub(super) fn unmarked_gang(&self, asked: impl Fn(&ObjectKey) -> bool) -> Option<&ObjectKey> {
+        let members = self.server.counted_by_group();
+        let is_unmarked = |(key, group): &(&ObjectKey, &SimGroup)| {
+            let (counted, bound) = members.get(*key).copied().unwrap_or_default();
+            let is_short = counted < group.minimum() || self.server.is_tree_short(key, &members);
+            let lasting = group.minimum() > 1 || group.group.parent.is_some();
+            bound > 0 && !is_short && lasting && !group.marks.fully_bound && asked(key)
+        };
+        self.server.groups.iter().find(is_unmarked).map(|(key, _)| key)
     }
 
     /// True if a pod that waits has all it needs: if it is a member, enough others.

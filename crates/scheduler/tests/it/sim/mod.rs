@@ -2,25 +2,34 @@
 //! comes and goes, what is lost, late, refused, restarted or lied about. The promises are checked after every step, and
 //! the same seed tells the same story.
 //!
-//! * `server`: the API server: objects, and what requests do to them;
-//! * `cluster`: everybody else: users, controllers, kubelets, other schedulers;
-//! * `replica`: one process of the scheduler with its watches and its lease;
+//! * `server`: the API server: objects, and what requests do to them; `storage`: claims and volumes;
+//! * `users`, `machines` and `cluster`: everybody else: people, nodes, controllers, kubelets, other schedulers;
+//! * `replica`: one process of the scheduler with its watches, `lease`: whether it leads, and how it ends;
 //! * `network`: what becomes of requests on their way;
-//! * `check`: the promises, and `trees`: what they mean for composites.
+//! * `check`: the promises, `trees`: what they mean for composites, `told`: what they mean for who knows what;
+//! * `tally`: what has happened, so that stories without a story are noticed.
 
 mod check;
 mod cluster;
+mod lease;
+mod machines;
 mod network;
 mod replica;
 mod server;
+mod storage;
+mod tally;
+mod told;
 mod trees;
+mod users;
 
 use network::Request;
 use replica::Replica;
 use server::{Server, SimPod};
 use std::collections::{BTreeMap, BTreeSet};
+use tally::Deed;
+pub(crate) use tally::Tally;
 use tutti_engine::UnitKey;
-use tutti_k8s::ObjectKind;
+use tutti_k8s::{ObjectKind, WhenBroken};
 use tutti_model::{ObjectKey, Text, Time};
 use tutti_scheduler::core::message::Answer;
 
@@ -83,6 +92,10 @@ enum Happening {
     Remove(ObjectKey, Text),
     /// A controller makes a pod again.
     Replace(Box<SimPod>),
+    /// Whoever makes volumes looks at a claim.
+    Provision(ObjectKey, Text),
+    /// Whoever brings claims and volumes together looks at a volume.
+    BindVolume(Text),
     /// The server works again.
     ServerUp,
 }
@@ -92,6 +105,7 @@ enum Happening {
 enum Doom {
     Crash,
     Pause,
+    End(lease::End),
 }
 
 /// How much goes wrong.
@@ -114,9 +128,16 @@ pub(crate) struct Sim {
     agenda: BTreeMap<(Time, u64), Happening>,
     server: Server,
     replicas: Vec<Replica>,
-    lease: replica::Lease,
+    lease: lease::Lease,
     trouble: Trouble,
     acts_left: u64,
+    has_storage: bool,
+    /// The kinds that are watched.
+    kinds: &'static [ObjectKind],
+    /// What becomes of gangs that were complete, unless they say so themselves.
+    when_broken: WhenBroken,
+    /// Groups that the server let nobody write marks on.
+    refused_marks: BTreeSet<ObjectKey>,
     /// The minimum of a group or composite as it was last read by a scheduler that was about to start it.
     confirmed: BTreeMap<UnitKey, u32>,
     /// Groups and trees of which a scheduler has sent bindings, by its term.
@@ -128,47 +149,6 @@ pub(crate) struct Sim {
     terms: u64,
     /// How the story went.
     pub(crate) tally: Tally,
-}
-
-/// What happened in a story.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
-    pub(crate) steps: u64,
-    pub(crate) binds: u64,
-    pub(crate) late_binds: u64,
-    pub(crate) faults: u64,
-    pub(crate) crashes: u64,
-    pub(crate) elections: u64,
-    pub(crate) evictions: u64,
-    pub(crate) partial: u64,
-    pub(crate) kept: u64,
-    pub(crate) unwound: u64,
-    pub(crate) stale: u64,
-    pub(crate) rejected: u64,
-    pub(crate) trees: u64,
-}
-
-impl std::ops::AddAssign for Tally {
-    fn add_assign(&mut self, other: Self) {
-        let pairs = [
-            (&mut self.steps, other.steps),
-            (&mut self.binds, other.binds),
-            (&mut self.late_binds, other.late_binds),
-            (&mut self.faults, other.faults),
-            (&mut self.crashes, other.crashes),
-            (&mut self.elections, other.elections),
-            (&mut self.evictions, other.evictions),
-            (&mut self.partial, other.partial),
-            (&mut self.kept, other.kept),
-            (&mut self.unwound, other.unwound),
-            (&mut self.stale, other.stale),
-            (&mut self.rejected, other.rejected),
-            (&mut self.trees, other.trees),
-        ];
-        for (sum, more) in pairs {
-            *sum += more;
-        }
-    }
 }
 
 /// Tells the story of a seed. An error says which promise was broken.
@@ -188,6 +168,8 @@ impl Sim {
         };
         let replicas = 1 + dice.below(2) as usize;
         let acts_left = 10 + dice.below(40);
+        let has_storage = dice.once_in(4);
+        let when_broken = if dice.once_in(5) { WhenBroken::Unwind } else { WhenBroken::Keep };
         let mut sim = Self {
             trace,
             dice,
@@ -197,9 +179,13 @@ impl Sim {
             agenda: BTreeMap::new(),
             server: Server::default(),
             replicas: Vec::new(),
-            lease: replica::Lease::default(),
+            lease: lease::Lease::default(),
             trouble,
             acts_left,
+            has_storage,
+            kinds: replica::kinds(has_storage),
+            when_broken,
+            refused_marks: BTreeSet::new(),
             confirmed: BTreeMap::new(),
             sent: BTreeSet::new(),
             doom: None,
@@ -230,13 +216,12 @@ impl Sim {
         while self.agenda.first_key_value().is_some_and(|((at, _), _)| *at <= end) {
             self.next()?;
         }
-        self.check_end()?;
-        self.tally.steps = self.steps;
-        Ok(())
+        self.check_end()
     }
 
     fn next(&mut self) -> Result<(), String> {
         self.steps += 1;
+        self.tally.count(Deed::Step);
         if self.steps > STEPS_MAX {
             return Err("the story does not come to rest".to_owned());
         }
@@ -248,7 +233,7 @@ impl Sim {
             println!("{:>9} {happening:?}", at.0 - START.0);
         }
         match happening {
-            Happening::Act => self.act(),
+            Happening::Act => self.act()?,
             Happening::Deliver(replica) | Happening::Wake(replica) => self.step_replica(replica)?,
             Happening::Lease(replica) => self.tend_lease(replica)?,
             Happening::Start(replica) => self.start_replica(replica),
@@ -258,6 +243,8 @@ impl Sim {
             Happening::Kubelet(pod, uid) => self.kubelet(&pod, &uid),
             Happening::Remove(pod, uid) => self.remove_pod(&pod, &uid),
             Happening::Replace(pod) => self.replace(&pod),
+            Happening::Provision(claim, uid) => self.provision(&claim, &uid),
+            Happening::BindVolume(volume) => self.bind_volume(&volume),
             Happening::ServerUp => self.down = false,
         }
         self.check_step()

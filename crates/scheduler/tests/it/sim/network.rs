@@ -1,9 +1,10 @@
 //! What becomes of requests: they are lost, late, refused, or carried out and the answer is lost.
 
 use super::server::{Binder, reading_of};
+use super::tally::Deed;
 use super::{Happening, Sim};
 use std::time::Duration;
-use tutti_model::Text;
+use tutti_model::{ClaimRef, Text};
 use tutti_scheduler::core::message::{
     Answer, BindOutcome, Effect, EventKey, GroupLookup, Lookup, StorageKey, WriteKey, WriteOutcome,
 };
@@ -18,7 +19,7 @@ const SLOW_MS: u64 = 50_000;
 pub(super) struct Request {
     pub(super) incarnation: u64,
     term: u64,
-    effect: Effect,
+    pub(super) effect: Effect,
     fate: Fate,
 }
 
@@ -49,7 +50,7 @@ impl Sim {
         let mut arrives = Some(1 + self.dice.below(5));
         let mut fate = Fate::Good;
         if self.trouble.on && self.dice.once_in(self.trouble.requests_one_in) {
-            self.tally.faults += 1;
+            self.tally.count(Deed::Fault);
             match self.dice.below(8) {
                 0 => arrives = None,
                 1 => fate = Fate::Mute,
@@ -90,7 +91,12 @@ impl Sim {
                 }
                 Fate::ErrorBefore => no_answer(&effect, "internal error"),
                 Fate::Throttled => self.throttled(&effect),
-                Fate::Forbidden => forbidden(&effect),
+                Fate::Forbidden => {
+                    if let Effect::PatchGroupMarks { group, .. } = &effect {
+                        self.refused_marks.insert(group.clone());
+                    }
+                    forbidden(&effect)
+                }
                 Fate::Conflict => conflict(&effect),
             }
         };
@@ -133,6 +139,9 @@ impl Sim {
             }
             Effect::PatchGroupMarks { group, uid, version, marks } => {
                 let outcome = self.server.set_marks(&group, &uid, &version, &marks);
+                if outcome == WriteOutcome::Done {
+                    self.refused_marks.remove(&group);
+                }
                 Answer::Write { key: WriteKey::Marks(group), outcome }
             }
             Effect::PatchPodCondition { pod, uid, condition, .. } => {
@@ -149,7 +158,7 @@ impl Sim {
                 let exists = self.server.pods.get(&pod).is_some_and(|found| found.pod.uid == uid);
                 if exists {
                     self.check_eviction(&pod, is_late)?;
-                    self.tally.evictions += 1;
+                    self.count_eviction(&pod);
                     self.delete_gracefully(&pod);
                 }
                 written(WriteKey::Eviction(pod), exists)
@@ -158,8 +167,20 @@ impl Sim {
                 let key = EventKey { uid: note.regarding.uid, reason: note.reason };
                 written(WriteKey::Event(key), true)
             }
-            Effect::SelectNode { .. } | Effect::KeepVolume { .. } => {
-                return Err(format!("there is no storage here for {effect:?}"));
+            Effect::SelectNode { claim, uid, node } => {
+                if node.is_some() {
+                    let delay = 10 + self.dice.below(10_000);
+                    self.schedule(delay, Happening::Provision(claim.clone(), uid.clone()));
+                }
+                let done = self.server.select_node(&claim, &uid, node);
+                written(WriteKey::Storage(StorageKey::Claim(claim)), done)
+            }
+            Effect::KeepVolume { volume, version, claim, uid } => {
+                let kept_for = ClaimRef { key: claim, uid: Some(uid) };
+                let outcome = self.server.keep_volume(&volume, &version, kept_for);
+                let delay = 10 + self.dice.below(10_000);
+                self.schedule(delay, Happening::BindVolume(volume.clone()));
+                Answer::Write { key: WriteKey::Storage(StorageKey::Volume(volume)), outcome }
             }
             Effect::Relist | Effect::Report(_) => return Err(format!("{effect:?} is no request")),
         })

@@ -1,5 +1,8 @@
-//! One process of the scheduler: its core, its watches, and its lease.
+//! One process of the scheduler: its core and its watches.
 
+use super::lease::Ending;
+use super::tally::Deed;
+use super::told::Told;
 use super::{Doom, Happening, Sim};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -9,23 +12,27 @@ use tutti_scheduler::core::gangs::GangState;
 use tutti_scheduler::core::message::{Effect, Fact, Input};
 use tutti_scheduler::{Config, Core};
 
-pub(super) const KINDS: [ObjectKind; 5] =
-    [ObjectKind::Pod, ObjectKind::Node, ObjectKind::PodGroup, ObjectKind::Composite, ObjectKind::Namespace];
+/// What is watched, and what besides where there is storage.
+const KINDS: [ObjectKind; 9] = [
+    ObjectKind::Pod,
+    ObjectKind::Node,
+    ObjectKind::PodGroup,
+    ObjectKind::Composite,
+    ObjectKind::Namespace,
+    ObjectKind::Claim,
+    ObjectKind::Volume,
+    ObjectKind::StorageClass,
+    ObjectKind::CsiNode,
+];
+const KINDS_WITHOUT_STORAGE: usize = 5;
 
-/// How long a lease lasts, when its holder gives up because it could not be renewed, and how often that is tried.
-const LEASE_SECONDS: i64 = 15;
-const RENEW_DEADLINE_SECONDS: i64 = 10;
-const RETRY_MS: u64 = 2_000;
-/// How long a new leader waits for requests of an earlier one. Some take longer than that, which is healed.
-const GAP: Duration = Duration::from_secs(5);
-/// How long an incomplete gang may take; short, so that stories see its end.
+/// How long an incomplete gang, and a unit that waits for volumes, may take; short, so that stories see the end.
 const GANG_GRACE: Duration = Duration::from_secs(40);
+const VOLUME_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Who leads, by the server's word.
-#[derive(Debug, Default)]
-pub(super) struct Lease {
-    holder: Option<u64>,
-    until: Time,
+/// The kinds that are watched.
+pub(super) fn kinds(has_storage: bool) -> &'static [ObjectKind] {
+    if has_storage { &KINDS } else { &KINDS[..KINDS_WITHOUT_STORAGE] }
 }
 
 #[derive(Debug, Default)]
@@ -48,8 +55,14 @@ pub(super) struct Replica {
     pub(super) leads: bool,
     /// Until when it may send.
     pub(super) lease_until: Time,
-    next_lease: Time,
-    inbox: Vec<Input>,
+    /// When requests of an earlier leader have ended.
+    pub(super) gap_until: Time,
+    pub(super) next_lease: Time,
+    /// Set once it is asked to end.
+    pub(super) ending: Option<Ending>,
+    /// What it knows.
+    pub(super) told: Told,
+    pub(super) inbox: Vec<Input>,
     wake_at: Option<Time>,
 }
 
@@ -73,18 +86,28 @@ impl Sim {
     /// A new process that has seen nothing.
     pub(super) fn born(&mut self) -> Replica {
         self.incarnations += 1;
-        let config =
-            Config { request_timeout: super::network::TIMEOUT, gang_grace: GANG_GRACE, ..Config::default() };
+        let config = Config {
+            request_timeout: super::network::TIMEOUT,
+            gang_grace: GANG_GRACE,
+            volume_bind_timeout: VOLUME_TIMEOUT,
+            when_broken: self.when_broken,
+            ..Config::default()
+        };
+        let capabilities = Capabilities::of_versions(&["v1beta1"]).with_composites();
+        let capabilities = if self.has_storage { capabilities.with_storage() } else { capabilities };
         Replica {
-            core: Core::standby(config, Capabilities::of_versions(&["v1beta1"]).with_composites()),
+            core: Core::standby(config, capabilities),
             incarnation: self.incarnations,
             term: 0,
             alive: false,
             paused_until: Time(0),
-            watches: KINDS.into_iter().map(|kind| (kind, Watch::default())).collect(),
+            watches: self.kinds.iter().map(|kind| (*kind, Watch::default())).collect(),
             leads: false,
             lease_until: Time(0),
+            gap_until: Time(0),
             next_lease: Time(0),
+            ending: None,
+            told: Told::default(),
             inbox: Vec::new(),
             wake_at: None,
         }
@@ -97,11 +120,16 @@ impl Sim {
         let mut replica = self.born();
         replica.alive = true;
         self.replicas[index] = replica;
-        for kind in KINDS {
-            let delay = self.dice.below(50);
-            self.schedule(delay, Happening::List(index, kind));
-        }
+        self.list_all(index, 50);
         self.schedule(0, Happening::Lease(index));
+    }
+
+    /// Lists everything, soon.
+    pub(super) fn list_all(&mut self, index: usize, within_ms: u64) {
+        for kind in self.kinds {
+            let delay = self.dice.below(within_ms);
+            self.schedule(delay, Happening::List(index, *kind));
+        }
     }
 
     /// A process ends without a word; another one starts in its place.
@@ -109,7 +137,7 @@ impl Sim {
         if !self.replicas[index].alive {
             return;
         }
-        self.tally.crashes += 1;
+        self.tally.count(Deed::Crash);
         // Its requests go on without it.
         self.replicas[index].alive = false;
         self.replicas[index].leads = false;
@@ -186,6 +214,11 @@ impl Sim {
     }
 
     pub(super) fn step_replica(&mut self, index: usize) -> Result<(), String> {
+        self.step_core(index)?;
+        self.end_if_done(index)
+    }
+
+    fn step_core(&mut self, index: usize) -> Result<(), String> {
         let now = self.now;
         let replica = &mut self.replicas[index];
         if !replica.alive {
@@ -209,6 +242,9 @@ impl Sim {
             return Ok(());
         }
         let is_news = inputs.iter().any(|input| !matches!(input, Input::Renewed { .. }));
+        for input in &inputs {
+            replica.told.hear(input);
+        }
         let effects = replica.core.step(inputs, now);
         let wake_at = replica.core.wake_at();
         if let Some(at) = wake_at
@@ -218,6 +254,7 @@ impl Sim {
             self.schedule_at(at, Happening::Wake(index));
         }
         self.check_effects(index, &effects)?;
+        self.check_starts(index, &effects)?;
         let binds = effects.iter().any(|effect| matches!(effect, Effect::Bind(_)));
         for effect in effects {
             if self.trace {
@@ -226,11 +263,10 @@ impl Sim {
             match effect {
                 Effect::Report(fact) => self.noted(&fact),
                 Effect::Relist => {
-                    for kind in KINDS {
-                        self.replicas[index].watches.insert(kind, Watch::default());
-                        let delay = self.dice.below(20);
-                        self.schedule(delay, Happening::List(index, kind));
+                    for watch in self.replicas[index].watches.values_mut() {
+                        *watch = Watch::default();
                     }
+                    self.list_all(index, 20);
                 }
                 request => self.send(index, request),
             }
@@ -241,62 +277,21 @@ impl Sim {
         match self.doom.take_if(|_| binds) {
             Some(Doom::Crash) => self.crash(index),
             Some(Doom::Pause) => self.pause(index),
+            Some(Doom::End(why)) => return self.stop(index, why),
             None => {}
         }
         Ok(())
     }
 
     fn noted(&mut self, fact: &Fact) {
-        match fact {
-            Fact::Gang { state: GangState::Kept, .. } => self.tally.kept += 1,
-            Fact::Gang { state: GangState::Unwinding, .. } => self.tally.unwound += 1,
-            Fact::Gang { state: GangState::Completing, .. } => self.tally.partial += 1,
-            Fact::StaleGroup { .. } => self.tally.stale += 1,
-            _ => {}
-        }
-    }
-
-    // --- the lease ---------------------------------------------------------------------------------------
-
-    pub(super) fn tend_lease(&mut self, index: usize) -> Result<(), String> {
-        let now = self.now;
-        let replica = &mut self.replicas[index];
-        if !replica.alive || now < replica.next_lease {
-            return Ok(());
-        }
-        replica.next_lease = Time(now.0 + RETRY_MS as i64);
-        let paused_until = replica.paused_until;
-        self.schedule(RETRY_MS, Happening::Lease(index));
-        if now < paused_until {
-            return Ok(());
-        }
-        let unreachable = self.down || (self.trouble.on && self.dice.once_in(8));
-        let replica = &mut self.replicas[index];
-        let holds = self.lease.holder == Some(replica.incarnation);
-        if replica.leads && ((unreachable && now >= replica.lease_until) || (!unreachable && !holds)) {
-            replica.leads = false;
-            return self.give(index, Input::Deposed);
-        }
-        if unreachable {
-            return Ok(());
-        }
-        let until = now.plus_seconds(RENEW_DEADLINE_SECONDS);
-        if replica.leads {
-            self.lease.until = now.plus_seconds(LEASE_SECONDS);
-            replica.lease_until = until;
-            return self.give(index, Input::Renewed { until });
-        }
-        if self.lease.holder.is_some() && now < self.lease.until {
-            return Ok(());
-        }
-        let gap = if self.lease.holder.is_some() { GAP } else { Duration::ZERO };
-        self.terms += 1;
-        self.tally.elections += 1;
-        replica.term = self.terms;
-        replica.leads = true;
-        replica.lease_until = until;
-        self.lease = Lease { holder: Some(replica.incarnation), until: now.plus_seconds(LEASE_SECONDS) };
-        self.give(index, Input::Elected { gap, until })
+        let deed = match fact {
+            Fact::Gang { state: GangState::Kept, .. } => Deed::Kept,
+            Fact::Gang { state: GangState::Unwinding, .. } => Deed::Unwound,
+            Fact::Gang { state: GangState::Completing, .. } => Deed::Partial,
+            Fact::StaleGroup { .. } => Deed::Stale,
+            _ => return,
+        };
+        self.tally.count(deed);
     }
 
     pub(super) fn answer(

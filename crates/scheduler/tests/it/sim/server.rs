@@ -1,11 +1,11 @@
 //! The API server: objects, versions, and what requests do to them.
 
+use super::storage::Storage;
 use std::collections::BTreeMap;
-use std::num::NonZeroU32;
 use tutti_engine::UnitKey;
 use tutti_k8s::marks::{FULLY_BOUND, UNWIND_AT};
-use tutti_k8s::{Condition, GroupMarks, GroupReading, NodeReading, ObjectKind, PodReading};
-use tutti_model::{Group, Node, ObjectKey, Phase, Pod, Policy, Resource, ResourceList, Text, Time};
+use tutti_k8s::{Condition, GroupMarks, GroupReading, NodeReading, ObjectKind, PodReading, WhenBroken};
+use tutti_model::{Group, Labels, Node, ObjectKey, Phase, Pod, Policy, Resource, ResourceList, Text, Time};
 use tutti_scheduler::core::message::{Input, WriteOutcome};
 
 /// Who bound a pod.
@@ -28,6 +28,8 @@ pub(super) struct SimPod {
     pub(super) binder: Option<Binder>,
     /// The kubelet has taken it in.
     pub(super) admitted: bool,
+    /// A gate held it back for a while.
+    pub(super) was_gated: bool,
     version: u64,
 }
 
@@ -60,6 +62,16 @@ impl SimGroup {
     }
 }
 
+/// A group or composite as somebody wants it.
+#[derive(Debug, Clone)]
+pub(super) struct Draft {
+    pub(super) name: String,
+    pub(super) parent: Option<ObjectKey>,
+    pub(super) policy: Policy,
+    pub(super) priority: i32,
+    pub(super) when_broken: Option<WhenBroken>,
+}
+
 /// All objects.
 #[derive(Debug, Default)]
 pub(super) struct Server {
@@ -67,6 +79,9 @@ pub(super) struct Server {
     pub(super) groups: BTreeMap<ObjectKey, SimGroup>,
     pub(super) composites: BTreeMap<ObjectKey, SimGroup>,
     pub(super) nodes: BTreeMap<Text, Node>,
+    /// The most that nodes have ever had to give.
+    most: BTreeMap<Text, i64>,
+    pub(super) storage: Storage,
     version: u64,
     /// What watches are to be told.
     news: Vec<(ObjectKind, Input)>,
@@ -76,7 +91,12 @@ pub(super) fn key(name: &str) -> ObjectKey {
     ObjectKey::new("default", name)
 }
 
-fn cpu(amount: i64) -> ResourceList {
+/// Labels of what is in a zone.
+pub(super) fn zone_labels(zone: &str) -> Labels {
+    [("zone", zone)].into_iter().collect()
+}
+
+pub(super) fn cpu(amount: i64) -> ResourceList {
     [(Resource::new("cpu"), amount * 1000), (Resource::new("pods"), 1)].into_iter().collect()
 }
 
@@ -85,19 +105,43 @@ impl Server {
         std::mem::take(&mut self.news)
     }
 
-    fn next_version(&mut self) -> u64 {
+    pub(super) fn next_version(&mut self) -> u64 {
         self.version += 1;
         self.version
     }
 
-    pub(super) fn set_node(&mut self, name: &str, cpus: i64) {
+    pub(super) fn tell(&mut self, kind: ObjectKind, input: Input) {
+        self.news.push((kind, input));
+    }
+
+    /// Makes a node, or makes it anew.
+    pub(super) fn set_node(&mut self, name: &str, cpus: i64, zone: &str) {
         let mut allocatable = cpu(cpus);
         allocatable.set(Resource::new("pods"), 110);
-        let node = Node { name: name.into(), allocatable, ..Node::default() };
-        self.nodes.insert(node.name.clone(), node.clone());
+        let labels = zone_labels(zone);
+        let node = Node { name: name.into(), allocatable, labels, ..Node::default() };
+        self.tell_node(node);
+    }
+
+    pub(super) fn change_node(&mut self, name: &Text, change: impl FnOnce(&mut Node)) {
+        if let Some(mut node) = self.nodes.get(name).cloned() {
+            change(&mut node);
+            self.tell_node(node);
+        }
+    }
+
+    fn tell_node(&mut self, node: Node) {
         self.next_version();
         let input = self.node_set(&node);
-        self.news.push((ObjectKind::Node, input));
+        let most = self.most.entry(node.name.clone()).or_default();
+        *most = node.allocatable.get("cpu").max(*most);
+        self.nodes.insert(node.name.clone(), node);
+        self.tell(ObjectKind::Node, input);
+    }
+
+    /// True if a node had more to give once: it may have more on it than fits, and nobody is to blame.
+    pub(super) fn has_shrunk(&self, node: &Node) -> bool {
+        self.most.get(&node.name).is_some_and(|most| *most > node.allocatable.get("cpu"))
     }
 
     pub(super) fn delete_node(&mut self, name: &Text) {
@@ -105,50 +149,32 @@ impl Server {
         self.news.push((ObjectKind::Node, Input::NodeGone(name.clone())));
     }
 
-    pub(super) fn set_group(
-        &mut self,
-        name: &str,
-        parent: Option<&ObjectKey>,
-        minimum: u32,
-        priority: i32,
-        now: Time,
-    ) {
-        let group = self.fresh_group(name, parent, minimum, priority, now);
-        self.groups.insert(key(name), group);
-        self.tell_group(&key(name));
+    pub(super) fn set_group(&mut self, draft: Draft, now: Time) {
+        let group = self.fresh_group(draft, now);
+        let key = group.group.key.clone();
+        self.groups.insert(key.clone(), group);
+        self.tell_group(&key);
     }
 
-    fn fresh_group(
-        &mut self,
-        name: &str,
-        parent: Option<&ObjectKey>,
-        minimum: u32,
-        priority: i32,
-        now: Time,
-    ) -> SimGroup {
+    fn fresh_group(&mut self, draft: Draft, now: Time) -> SimGroup {
         let version = self.next_version();
-        let min_count = NonZeroU32::new(minimum).unwrap_or(NonZeroU32::MIN);
+        let Draft { name, parent, policy, priority, when_broken } = draft;
         let group = Group {
             created: now,
-            parent: parent.cloned(),
-            policy: Policy::Gang { min_count },
+            parent,
+            policy,
             priority: Some(priority),
-            ..Group::new(key(name), format!("{name}-{version}"))
+            ..Group::new(key(&name), format!("{name}-{version}"))
         };
-        SimGroup { group, marks: GroupMarks::default(), condition: None, version }
+        let marks = GroupMarks { when_broken, ..GroupMarks::default() };
+        SimGroup { group, marks, condition: None, version }
     }
 
-    pub(super) fn set_composite(
-        &mut self,
-        name: &str,
-        parent: Option<&ObjectKey>,
-        minimum: u32,
-        priority: i32,
-        now: Time,
-    ) {
-        let composite = self.fresh_group(name, parent, minimum, priority, now);
-        self.composites.insert(key(name), composite);
-        self.tell_composite(&key(name));
+    pub(super) fn set_composite(&mut self, draft: Draft, now: Time) {
+        let composite = self.fresh_group(draft, now);
+        let key = composite.group.key.clone();
+        self.composites.insert(key.clone(), composite);
+        self.tell_composite(&key);
     }
 
     pub(super) fn delete_composite(&mut self, composite: &ObjectKey) {
@@ -156,10 +182,9 @@ impl Server {
         self.news.push((ObjectKind::Composite, Input::CompositeGone(composite.clone())));
     }
 
-    pub(super) fn set_minimum(&mut self, group: &ObjectKey, minimum: u32) {
+    pub(super) fn set_policy(&mut self, group: &ObjectKey, policy: Policy) {
         if let Some(found) = self.groups.get_mut(group) {
-            let min_count = NonZeroU32::new(minimum).unwrap_or(NonZeroU32::MIN);
-            found.group.policy = Policy::Gang { min_count };
+            found.group.policy = policy;
             self.tell_group(group);
         }
     }
@@ -169,29 +194,28 @@ impl Server {
         self.news.push((ObjectKind::PodGroup, Input::GroupGone(group.clone())));
     }
 
-    pub(super) fn add_pod(
-        &mut self,
-        name: &str,
-        group: Option<&ObjectKey>,
-        cpus: i64,
-        controlled: bool,
-        now: Time,
-    ) {
+    /// Makes a pod like this one, under a name.
+    pub(super) fn add_pod(&mut self, name: &str, like: &Pod, controlled: bool, now: Time) {
         let version = self.next_version();
-        let mut pod = Pod::new(key(name), format!("{name}-{version}"));
-        pod.scheduler_name = "tutti".into();
-        pod.group = group.cloned();
-        pod.priority = group.and_then(|group| self.groups.get(group)?.group.priority).unwrap_or(0);
-        pod.requests = cpu(cpus);
-        pod.created = now;
+        let pod = Pod {
+            key: key(name),
+            uid: format!("{name}-{version}").into(),
+            created: now,
+            scheduler_name: "tutti".into(),
+            node: None,
+            phase: Phase::Pending,
+            terminating: false,
+            ..like.clone()
+        };
         let pod = SimPod {
-            pod,
             controlled,
             condition: None,
             disrupted: false,
             binder: None,
             admitted: false,
+            was_gated: !pod.gates.is_empty(),
             version,
+            pod,
         };
         self.pods.insert(key(name), pod);
         self.tell_pod(&key(name));
@@ -324,7 +348,10 @@ impl Server {
                 let composites = self.composites.values();
                 inputs.extend(composites.map(|c| Input::CompositeSet(Box::new(reading_of_group(c)))));
             }
-            _ => {}
+            ObjectKind::Namespace => {
+                inputs.push(Input::NamespaceSet { name: "default".into(), labels: Labels::default() });
+            }
+            _ => inputs.extend(self.storage.list(kind)),
         }
         inputs.push(Input::ListDone(kind));
         inputs

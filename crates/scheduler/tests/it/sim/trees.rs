@@ -2,6 +2,7 @@
 
 use super::Sim;
 use super::server::{Server, SimGroup};
+use super::tally::Deed;
 use std::collections::{BTreeMap, BTreeSet};
 use tutti_engine::UnitKey;
 use tutti_model::ObjectKey;
@@ -82,7 +83,7 @@ impl Sim {
             if !is_first || has_bound || !is_sure {
                 continue;
             }
-            self.tally.trees += 1;
+            self.tally.count(Deed::TreeStart);
             if self.server.is_tree_short(group, &starting) {
                 return Err(format!("composite {root} starts in part, with {starts:?}"));
             }

@@ -1,0 +1,199 @@
+//! Who leads, and how that ends: by a lease that runs out, by a hand-over, or not at all when a process goes on with
+//! other settings.
+
+use super::tally::Deed;
+use super::{Happening, Sim};
+use std::time::Duration;
+use tutti_engine::Seat;
+use tutti_model::Time;
+use tutti_scheduler::core::message::{Effect, Input};
+
+/// How long a lease lasts, when its holder gives up because it could not be renewed, and how often that is tried.
+const LEASE_SECONDS: i64 = 15;
+const RENEW_DEADLINE_SECONDS: i64 = 10;
+const RETRY_MS: u64 = 2_000;
+/// How long a new leader waits for requests of an earlier one. Some take longer than that, which is healed.
+const GAP: Duration = Duration::from_secs(5);
+/// How long a process that is to end may take to finish what it began.
+const STOP_SECONDS: i64 = 10;
+
+/// Who leads, by the server's word.
+#[derive(Debug, Default)]
+pub(super) struct Lease {
+    holder: Option<u64>,
+    until: Time,
+}
+
+/// Why a process ends what it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// It is replaced by another one.
+    HandOver,
+    /// It goes on with other settings, and reads everything anew.
+    Reload,
+}
+
+/// A process that is to end.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ending {
+    why: End,
+    /// It does not wait any longer than this.
+    until: Time,
+}
+
+impl Sim {
+    pub(super) fn tend_lease(&mut self, index: usize) -> Result<(), String> {
+        let now = self.now;
+        let replica = &mut self.replicas[index];
+        if !replica.alive || now < replica.next_lease {
+            return Ok(());
+        }
+        replica.next_lease = Time(now.0 + RETRY_MS as i64);
+        let paused_until = replica.paused_until;
+        self.schedule(RETRY_MS, Happening::Lease(index));
+        if now < paused_until {
+            return Ok(());
+        }
+        let unreachable = self.down || (self.trouble.on && self.dice.once_in(8));
+        let replica = &mut self.replicas[index];
+        let holds = self.lease.holder == Some(replica.incarnation);
+        if replica.leads && ((unreachable && now >= replica.lease_until) || (!unreachable && !holds)) {
+            replica.leads = false;
+            return self.give(index, Input::Deposed);
+        }
+        if unreachable {
+            return Ok(());
+        }
+        let until = now.plus_seconds(RENEW_DEADLINE_SECONDS);
+        if replica.leads {
+            self.lease.until = now.plus_seconds(LEASE_SECONDS);
+            replica.lease_until = until;
+            return self.give(index, Input::Renewed { until });
+        }
+        if self.lease.holder.is_some() && now < self.lease.until {
+            return Ok(());
+        }
+        let gap = if self.lease.holder.is_some() { GAP } else { Duration::ZERO };
+        if gap.is_zero() && self.terms > 0 {
+            // Whoever handed over has waited for all it sent, but what was read before that is out of date.
+            self.renew_core(index);
+        }
+        self.lease.until = now.plus_seconds(LEASE_SECONDS);
+        self.tally.count(Deed::Election);
+        self.elect(index, gap, until)
+    }
+
+    fn elect(&mut self, index: usize, gap: Duration, until: Time) -> Result<(), String> {
+        self.terms += 1;
+        let replica = &mut self.replicas[index];
+        replica.term = self.terms;
+        replica.leads = true;
+        replica.lease_until = until;
+        replica.gap_until = Time(self.now.0 + gap.as_millis() as i64);
+        self.lease.holder = Some(replica.incarnation);
+        self.give(index, Input::Elected { gap, until })
+    }
+
+    // --- the end -----------------------------------------------------------------------------------------
+
+    /// Somebody asks a process to end.
+    pub(super) fn stop(&mut self, index: usize, why: End) -> Result<(), String> {
+        let until = self.now.plus_seconds(STOP_SECONDS);
+        let replica = &mut self.replicas[index];
+        if !replica.alive || replica.ending.is_some() {
+            return Ok(());
+        }
+        replica.ending = Some(Ending { why, until });
+        self.schedule_at(until, Happening::Wake(index));
+        self.give(index, Input::Stop)
+    }
+
+    /// Ends a process that was asked to, once it has finished what it began or has taken too long.
+    pub(super) fn end_if_done(&mut self, index: usize) -> Result<(), String> {
+        let now = self.now;
+        let replica = &self.replicas[index];
+        let ending = replica.ending.filter(|_| replica.alive && now >= replica.paused_until);
+        let Some(Ending { why, until }) = ending else {
+            return Ok(());
+        };
+        // Whoever has not waited for an earlier leader cannot vouch for it either.
+        let is_clean = replica.core.is_drained() && replica.inbox.is_empty() && now >= replica.gap_until;
+        if !is_clean && now < until {
+            return Ok(());
+        }
+        let holds = replica.leads && self.lease.holder == Some(replica.incarnation);
+        if holds && is_clean {
+            self.check_hand_over(index)?;
+        }
+        match why {
+            End::HandOver => {
+                self.hand_over(index, holds, is_clean);
+                Ok(())
+            }
+            End::Reload => self.reload(index, holds, is_clean),
+        }
+    }
+
+    /// A process ends, and another one starts in its place. A lease that could not be given back runs out.
+    fn hand_over(&mut self, index: usize, holds: bool, is_clean: bool) {
+        if holds && is_clean && !self.down {
+            self.lease = Lease::default();
+        }
+        if holds {
+            self.tally.count(if is_clean { Deed::HandOver } else { Deed::LateStop });
+        }
+        let replica = &mut self.replicas[index];
+        replica.alive = false;
+        replica.leads = false;
+        let delay = self.dice.below(20_000);
+        self.schedule(delay, Happening::Start(index));
+    }
+
+    /// A new core in the same process, which reads everything anew.
+    fn renew_core(&mut self, index: usize) {
+        let mut fresh = self.born();
+        fresh.alive = true;
+        fresh.next_lease = self.replicas[index].next_lease;
+        self.replicas[index] = fresh;
+        self.list_all(index, 50);
+    }
+
+    /// A process goes on with a new core and the same lease.
+    fn reload(&mut self, index: usize, holds: bool, is_clean: bool) -> Result<(), String> {
+        let until = self.replicas[index].lease_until;
+        self.renew_core(index);
+        if !holds {
+            return Ok(());
+        }
+        self.tally.count(Deed::Reload);
+        self.elect(index, if is_clean { Duration::ZERO } else { GAP }, until)
+    }
+
+    /// Whoever ends in good order leaves no binding behind that could still be written, and has written on every gang
+    /// that is complete that it was.
+    fn check_hand_over(&self, index: usize) -> Result<(), String> {
+        let replica = &self.replicas[index];
+        for happening in self.agenda.values() {
+            if let Happening::Arrive(request) = happening
+                && request.incarnation == replica.incarnation
+                && let Effect::Bind(seat) = &request.effect
+                && self.could_be_written(seat)
+            {
+                let Seat { pod, node, .. } = seat;
+                return Err(format!("the binding of {pod} to {node} is under way at the hand-over"));
+            }
+        }
+        let unmarked = self.unmarked_gang(|key| !self.refused_marks.contains(key));
+        match unmarked.filter(|_| replica.is_up_to_date(self.now)) {
+            Some(key) => Err(format!("{key} is complete at the hand-over and not marked so")),
+            None => Ok(()),
+        }
+    }
+
+    fn could_be_written(&self, seat: &Seat) -> bool {
+        self.server.pods.get(&seat.pod).is_some_and(|found| {
+            let waits = found.pod.node.is_none() && !found.is_over() && !found.pod.terminating;
+            found.pod.uid == seat.uid && waits
+        })
+    }
+}
