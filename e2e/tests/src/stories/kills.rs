@@ -100,18 +100,12 @@ impl<'a> Gang<'a> {
         let label = format!("gang={name}");
         let watch = world.watch_pods(&label, &world.version().await?);
         world.gang(&name, u32::try_from(MEMBERS)?).await?;
-        let labels = json!({"gang": name});
-        futures::stream::iter(0..MEMBERS)
-            .map(|index| {
-                let (name, labels) = (&name, &labels);
-                async move {
-                    let spec = World::pod_spec(Some(name), "1");
-                    world.labelled_pod(&format!("{name}-{index}"), labels, &spec).await
-                }
-            })
-            .buffer_unordered(REQUESTS_MAX)
-            .try_collect::<()>()
-            .await?;
+        let (spec, labels) = (World::pod_spec(Some(&name), "1"), json!({"gang": name}));
+        each_member(&name, |member| {
+            let (spec, labels) = (&spec, &labels);
+            async move { world.labelled_pod(&member, labels, spec).await }
+        })
+        .await?;
         let members = ListParams::default().labels(&label);
         Ok(Self { world, name, members, watch, nodes: BTreeMap::new(), running: BTreeSet::new() })
     }
@@ -165,9 +159,23 @@ impl<'a> Gang<'a> {
         Ok(())
     }
 
+    /// Several requests do it sooner than one for all, which the API server carries out one by one.
     async fn remove(self) -> anyhow::Result<()> {
-        let now = DeleteParams::default().grace_period(0);
-        self.world.pods().delete_collection(&now, &self.members).await?;
+        let (pods, now) = (self.world.pods(), DeleteParams::default().grace_period(0));
+        each_member(&self.name, |member| {
+            let (pods, now) = (&pods, &now);
+            async move { Ok(pods.delete(&member, now).await.map(|_| ())?) }
+        })
+        .await?;
         self.world.delete_group(&self.name).await
     }
+}
+
+/// Does something to every member of a gang, to several at once.
+async fn each_member<F>(gang: &str, act: impl Fn(String) -> F) -> anyhow::Result<()>
+where
+    F: Future<Output = anyhow::Result<()>>,
+{
+    let all = futures::stream::iter(0..MEMBERS).map(|index| act(format!("{gang}-{index}")));
+    all.buffer_unordered(REQUESTS_MAX).try_collect().await
 }

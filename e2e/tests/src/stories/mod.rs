@@ -91,7 +91,7 @@ pub(crate) fn all() -> Vec<Story> {
         Nothing job_shapes::a_controller_killed_at_any_moment_leaves_one_group_for_every_job,
         OwnControlPlane jobs::jobs_of_a_cluster_that_makes_groups_itself_are_left_to_it,
         Nothing stamp::a_workload_gives_groups_to_pods_and_jobs_that_name_its_templates,
-        Nothing stamp::a_tree_is_made_once_by_a_controller_that_is_killed_meanwhile,
+        Composites stamp::a_tree_is_made_once_by_a_controller_that_is_killed_meanwhile,
         Nothing webhooks::a_pod_of_a_job_with_a_group_names_it_and_what_can_never_run_is_warned_of,
         Nothing webhooks::certificates_change_under_load_and_no_request_is_lost,
         Nothing webhooks::controllers_with_exactly_the_rights_of_deploy_make_groups_and_answer,

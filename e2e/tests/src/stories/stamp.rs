@@ -7,7 +7,6 @@ use anyhow::{Context as _, ensure};
 use kube::api::{Api, DynamicObject, ListParams};
 use serde_json::{Value, json};
 use std::path::Path;
-use tutti_k8s::Capabilities;
 
 const TREE: &str = "../../examples/workload.yaml";
 
@@ -98,10 +97,7 @@ fn annotated_job(name: &str, template: &str) -> Value {
 pub(super) async fn a_tree_is_made_once_by_a_controller_that_is_killed_meanwhile(
     world: &World<'_>,
 ) -> anyhow::Result<()> {
-    let Some(composites) = Capabilities::discover(&world.client).await?.composite else {
-        // Nothing to make: the release has no composites.
-        return Ok(());
-    };
+    let composites = world.capabilities.composite.clone().context("the cluster serves no composites")?;
     let mut controller = start(world)?;
     world.node("n1", "4").await?;
     world.node("n2", "4").await?;

@@ -89,7 +89,10 @@ impl World<'_> {
         let kind = self.capabilities.group_condition;
         let what = format!("{kind} of {group} is {status} and says {text:?}");
         eventually(&what, || async {
-            let group = self.groups().get(group).await?;
+            // It may be for somebody else to create it.
+            let Some(group) = self.groups().get_opt(group).await? else {
+                return Ok(Err("there is no such group".to_owned()));
+            };
             let conditions = group.data["status"]["conditions"].clone();
             let found = conditions.as_array().into_iter().flatten().find(|c| {
                 c["type"] == kind

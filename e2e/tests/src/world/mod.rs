@@ -13,6 +13,7 @@ use crate::release::Release;
 use crate::rights;
 use crate::wait::{PATIENCE, eventually};
 use anyhow::{Context as _, ensure};
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Node};
 use kube::Client;
 use kube::api::{Api, ApiResource, DeleteParams, ListParams, PostParams};
@@ -148,7 +149,9 @@ impl<'a> World<'a> {
         self.stop("scheduler").await?;
         let now = DeleteParams::default().grace_period(0);
         let everything = ListParams::default();
-        // First, or their controller would make the pods again.
+        // First, or their controllers would make the pods again.
+        let deployments = Api::<Deployment>::namespaced(self.client.clone(), &self.namespace);
+        deployments.delete_collection(&DeleteParams::background(), &everything).await?;
         self.replica_sets().delete_collection(&DeleteParams::background(), &everything).await?;
         self.jobs().delete_collection(&DeleteParams::background(), &everything).await?;
         self.pods().delete_collection(&now, &everything).await?;
