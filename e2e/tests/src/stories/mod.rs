@@ -6,6 +6,7 @@ mod deploy;
 mod embedded;
 mod faults;
 mod gangs;
+mod hook;
 mod job_shapes;
 mod jobs;
 mod kills;
@@ -107,7 +108,8 @@ pub(crate) fn all() -> Vec<Story> {
         OwnControlPlane scheduler::a_leader_that_loses_its_api_server_goes_on_when_it_is_back,
         Nothing unwinding::a_gang_that_cannot_be_bound_whole_is_taken_back_and_starts_again,
         Nothing unwinding::a_gang_that_was_complete_is_taken_back_if_its_group_asks_for_it,
-        Nothing rival::room_that_somebody_else_takes_in_the_last_moment_costs_a_member_but_not_the_gang,
+        Nothing rival::a_gang_does_not_start_on_room_that_somebody_else_took_while_it_waited_for_volumes,
+        Nothing rival::a_race_for_room_that_is_lost_costs_a_member_but_not_the_gang,
         Nothing faults::a_lost_node_takes_its_pods_and_others_come,
         Nothing silence::a_gang_on_a_silent_node_is_reported_and_completed_first,
         KubeScheduler beside::kube_scheduler_and_tutti_share_nodes,
