@@ -1,9 +1,10 @@
 //! Schedulers that are killed in the middle of a large gang, at random moments, one after the other.
 //!
-//! Every gang fills all nodes. The next one is created while the lease of a killed scheduler runs out, and cannot start
-//! before the one that was killed in parts is complete and gone.
+//! Most of the time of a kill is spent on a lease that runs out. So several schedulers are killed at the same time, each
+//! with a lane of its own: a name, a lease, nodes, and gangs that fill all of these nodes. The next gang is created while
+//! the lease runs out, and cannot start before the one that was left in parts is complete and gone.
 
-use super::scheduler::start;
+use super::scheduler::start_with;
 use crate::random::Random;
 use crate::runner::say;
 use crate::tutti::Tutti;
@@ -16,9 +17,13 @@ use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::time::Duration;
+use tutti_cluster::kubelet::NodeTemplate;
 
-const NODES: usize = 20;
-const MEMBERS_PER_NODE: usize = 10;
+/// Schedulers that are killed at the same time.
+const LANES: u64 = 3;
+/// Nodes of each.
+const NODES: usize = 10;
+const MEMBERS_PER_NODE: usize = 20;
 const MEMBERS: usize = NODES * MEMBERS_PER_NODE;
 /// How often a scheduler is killed, on every release.
 const KILLS: u64 = 25;
@@ -48,32 +53,12 @@ fn number(variable: &str) -> anyhow::Result<Option<u64>> {
 }
 
 async fn killed_again_and_again(world: &World<'_>, kills: u64, seed: u64) -> anyhow::Result<()> {
-    for index in 0..NODES {
-        world.node(&format!("n{index}"), &MEMBERS_PER_NODE.to_string()).await?;
-    }
-    let mut random = Random::of_case(seed, 0);
-    let mut in_parts = 0;
-    let mut scheduler = start(world, &[])?;
-    let mut gang = Gang::create(world, 0).await?;
-    for round in 1..=kills {
-        let moment = random.between(1, MEMBERS);
-        gang.wait(&mut scheduler, |gang| gang.nodes.len() >= moment).await?;
-        scheduler.kill()?;
-        scheduler = start(world, &[])?;
-        tokio::time::sleep(LAST_REQUESTS).await;
-        let left = gang.count_bound().await?;
-        in_parts += u64::from(left < MEMBERS);
-        let next = Gang::create(world, round).await?;
-        let completed = gang.wait(&mut scheduler, |gang| gang.running.len() == MEMBERS).await;
-        completed.with_context(|| format!("the one before was killed at {moment} with {left} bound"))?;
-        gang.check_nodes()?;
-        ensure!(next.count_bound().await? == 0, "a gang without room has started in part");
-        gang.remove().await?;
-        gang = next;
-    }
-    // Whoever comes last has nobody to kill it.
-    gang.wait(&mut scheduler, |gang| gang.running.len() == MEMBERS).await?;
-    scheduler.end().await?;
+    let lanes = (0..LANES).map(|index| async move {
+        let kills = kills / LANES + u64::from(index < kills % LANES);
+        let lane = Lane { world, name: format!("lane-{index}") };
+        lane.tell(kills, Random::of_case(seed, index)).await.with_context(|| lane.name.clone())
+    });
+    let in_parts: u64 = futures::future::try_join_all(lanes).await?.iter().sum();
     say(&format!(
         "        {in_parts} of {kills} kills left a part of a gang of {MEMBERS} ({SEED_VARIABLE}={seed})"
     ));
@@ -82,7 +67,71 @@ async fn killed_again_and_again(world: &World<'_>, kills: u64, seed: u64) -> any
     Ok(())
 }
 
-/// A gang that fills all nodes.
+/// A scheduler and all that it is about. Its name is that of its lease and the label of its nodes, too.
+struct Lane<'a> {
+    world: &'a World<'a>,
+    name: String,
+}
+
+impl<'a> Lane<'a> {
+    /// Kills so often, and says how often that left a gang in parts.
+    async fn tell(&self, kills: u64, mut random: Random) -> anyhow::Result<u64> {
+        for index in 0..NODES {
+            let cpus = MEMBERS_PER_NODE.to_string();
+            let name = format!("{}-{index}", self.name);
+            let node = NodeTemplate::new(&name, [("cpu", cpus.as_str()), ("memory", "64Gi")]);
+            self.world.add(node.label("lane", &self.name)).await?;
+        }
+        let mut in_parts = 0;
+        let mut scheduler = self.start()?;
+        let mut gang = self.gang(0).await?;
+        for round in 1..=kills {
+            let moment = random.between(1, MEMBERS);
+            gang.wait(&mut scheduler, |gang| gang.nodes.len() >= moment).await?;
+            scheduler.kill()?;
+            scheduler = self.start()?;
+            tokio::time::sleep(LAST_REQUESTS).await;
+            let left = gang.count_bound().await?;
+            in_parts += u64::from(left < MEMBERS);
+            let next = self.gang(round).await?;
+            let completed = gang.wait(&mut scheduler, |gang| gang.running.len() == MEMBERS).await;
+            completed.with_context(|| format!("the one before was killed at {moment} with {left} bound"))?;
+            gang.check_nodes()?;
+            ensure!(next.count_bound().await? == 0, "a gang without room has started in part");
+            gang.remove().await?;
+            gang = next;
+        }
+        // Whoever comes last has nobody to kill it.
+        gang.wait(&mut scheduler, |gang| gang.running.len() == MEMBERS).await?;
+        scheduler.end().await?;
+        Ok(in_parts)
+    }
+
+    fn start(&self) -> anyhow::Result<Tutti> {
+        start_with(self.world, &self.name, &[&self.name])
+    }
+
+    /// Creates a gang.
+    async fn gang(&self, round: u64) -> anyhow::Result<Gang<'a>> {
+        let world = self.world;
+        let name = format!("{}-{round}", self.name);
+        let label = format!("gang={name}");
+        let watch = world.watch_pods(&label, &world.version().await?);
+        world.gang(&name, u32::try_from(MEMBERS)?).await?;
+        let (mut spec, labels) = (World::pod_spec(Some(&name), "1"), json!({"gang": name}));
+        spec["schedulerName"] = json!(self.name);
+        spec["nodeSelector"] = json!({"lane": self.name});
+        each_member(&name, |member| {
+            let (spec, labels) = (&spec, &labels);
+            async move { world.labelled_pod(&member, labels, spec).await }
+        })
+        .await?;
+        let members = ListParams::default().labels(&label);
+        Ok(Gang { world, name, members, watch, nodes: BTreeMap::new(), running: BTreeSet::new() })
+    }
+}
+
+/// A gang that fills all nodes of its lane.
 struct Gang<'a> {
     world: &'a World<'a>,
     name: String,
@@ -94,22 +143,7 @@ struct Gang<'a> {
     running: BTreeSet<String>,
 }
 
-impl<'a> Gang<'a> {
-    async fn create(world: &'a World<'a>, round: u64) -> anyhow::Result<Self> {
-        let name = format!("g{round}");
-        let label = format!("gang={name}");
-        let watch = world.watch_pods(&label, &world.version().await?);
-        world.gang(&name, u32::try_from(MEMBERS)?).await?;
-        let (spec, labels) = (World::pod_spec(Some(&name), "1"), json!({"gang": name}));
-        each_member(&name, |member| {
-            let (spec, labels) = (&spec, &labels);
-            async move { world.labelled_pod(&member, labels, spec).await }
-        })
-        .await?;
-        let members = ListParams::default().labels(&label);
-        Ok(Self { world, name, members, watch, nodes: BTreeMap::new(), running: BTreeSet::new() })
-    }
-
+impl Gang<'_> {
     /// Follows what happens to members until something is so.
     async fn wait(&mut self, scheduler: &mut Tutti, is_so: impl Fn(&Self) -> bool) -> anyhow::Result<()> {
         while !is_so(self) {

@@ -11,12 +11,20 @@ use kube::api::Api;
 use serde_json::json;
 use std::time::Duration;
 
+/// The name of the lease, as it is if nobody says otherwise.
+const LEASE: &str = "tutti-scheduler";
+
 /// A scheduler with a lease of two seconds in the namespace of the story.
-pub(super) fn start(world: &World<'_>, names: &[&str]) -> anyhow::Result<Tutti> {
-    let config = world.folder.join("scheduler.yaml");
+fn start(world: &World<'_>, names: &[&str]) -> anyhow::Result<Tutti> {
+    start_with(world, LEASE, names)
+}
+
+/// The same with another lease.
+pub(super) fn start_with(world: &World<'_>, lease: &str, names: &[&str]) -> anyhow::Result<Tutti> {
+    let config = world.folder.join(format!("{lease}.yaml"));
     let text = json!({
         "apiVersion": "tutti.dev/v1alpha1", "kind": "SchedulerConfiguration",
-        "leaderElection": {"leaseNamespace": world.namespace, "leaseDuration": "2s",
+        "leaderElection": {"leaseNamespace": world.namespace, "leaseName": lease, "leaseDuration": "2s",
                            "renewDeadline": "1s300ms", "retryPeriod": "300ms"},
         // Few at a time, so that gangs have a middle to be killed in.
         "limits": {"bindConcurrency": 20},
@@ -67,7 +75,7 @@ async fn taken_over(world: &World<'_>) -> anyhow::Result<()> {
 async fn wait_holder(world: &World<'_>, other: &str) -> anyhow::Result<String> {
     let leases = Api::<Lease>::namespaced(world.client.clone(), &world.namespace);
     eventually("somebody leads", || async {
-        let lease = leases.get_opt("tutti-scheduler").await?;
+        let lease = leases.get_opt(LEASE).await?;
         let holder = lease.and_then(|lease| lease.spec?.holder_identity).unwrap_or_default();
         Ok(if holder.is_empty() || holder == other { Err(format!("{holder:?} leads")) } else { Ok(holder) })
     })
