@@ -267,7 +267,7 @@ impl fmt::Display for NodeReason {
             Self::Affinity => f.write_str("not selected by node selector or affinity"),
             Self::Insufficient(resource) => match attach_driver(resource) {
                 Some(driver) => write!(f, "no more volumes of {driver} can be attached"),
-                None => write!(f, "too little {resource}"),
+                None => write!(f, "Insufficient {resource}"),
             },
             Self::VolumeOutOfReach => f.write_str("out of reach of a volume"),
             Self::NoVolume => f.write_str("no free volume for a claim"),
@@ -360,7 +360,8 @@ impl fmt::Display for NoRoom {
             return f.write_str("there are no nodes");
         }
         let more = if self.fit > 0 { " for one more" } else { "" };
-        write!(f, "0/{} nodes have room{more}", self.nodes)?;
+        // The beginning is kube-scheduler's: people and their tools look for it.
+        write!(f, "0/{} nodes are available{more}", self.nodes)?;
         for (index, (reason, nodes)) in self.ruled_out.iter().enumerate() {
             write!(f, "{} {nodes} {reason}", if index == 0 { ":" } else { "," })?;
         }

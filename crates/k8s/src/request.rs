@@ -14,6 +14,8 @@ use tutti_model::{ObjectKey, Text, Time};
 const EVENT_MESSAGE_MAX: usize = 1024;
 /// Longest message of a condition that Kubernetes takes, in bytes.
 const CONDITION_MESSAGE_MAX: usize = 32_768;
+/// Reason of an event that says that something got its place. The bindings are what was done then.
+pub const SCHEDULED: &str = "Scheduled";
 /// Longest part of an object's name that goes into the name of an event; the whole may have 253.
 const EVENT_NAME_STEM_MAX: usize = 200;
 
@@ -188,7 +190,7 @@ pub fn event(note: &EventNote, reporter: &str, instance: &str) -> Event {
         last_timestamp: Some(ApiTime(timestamp(note.last))),
         event_time: Some(MicroTime(timestamp(note.first))),
         count: Some(note.count),
-        action: Some("Scheduling".to_owned()),
+        action: Some(if &*note.reason == SCHEDULED { "Binding" } else { "Scheduling" }.to_owned()),
         source: Some(EventSource { component: Some(reporter.to_owned()), host: None }),
         reporting_component: Some(reporter.to_owned()),
         reporting_instance: Some(instance.to_owned()),
@@ -288,5 +290,28 @@ mod tests {
         assert!(event.metadata.name.unwrap().len() <= 253);
         assert_eq!(event.message.unwrap().len(), 1024);
         assert_eq!((event.count, event.type_.as_deref()), (Some(3), Some("Warning")));
+    }
+
+    #[test]
+    fn an_event_names_what_was_being_done_as_users_know_it() {
+        let key = ObjectKey::new("a", "p");
+        let note = |reason: &str| EventNote {
+            regarding: Regarding {
+                api_version: "v1".into(),
+                kind: "Pod".into(),
+                key: key.clone(),
+                uid: "u".into(),
+            },
+            severity: Severity::Normal,
+            reason: reason.into(),
+            message: "m".into(),
+            first: Time(1000),
+            last: Time(1000),
+            count: 1,
+            serial: 1,
+        };
+        for (reason, action) in [("Scheduled", "Binding"), ("FailedScheduling", "Scheduling")] {
+            assert_eq!(event(&note(reason), "tutti", "tutti-0").action.as_deref(), Some(action));
+        }
     }
 }

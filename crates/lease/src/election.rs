@@ -31,7 +31,7 @@ pub struct Place {
 pub enum Standing {
     /// It does not.
     Following {
-        /// Who does, as far as is known; `None` if the lease could not be read yet.
+        /// Who does, empty if nobody does; `None` if the lease cannot be read. See [`stands_by`].
         leader: Option<String>,
     },
     /// It does.
@@ -43,6 +43,16 @@ pub enum Standing {
         /// Requests must have ended by then.
         until: Instant,
     },
+}
+
+/// Whether a process that follows this leader could take over, in words: it must be able to read the lease, and a lease
+/// that nobody holds is either taken in a moment or cannot be taken at all.
+pub fn stands_by(leader: Option<&str>) -> Result<String, String> {
+    match leader {
+        Some("") => Err("nobody leads, and the lease is not ours yet".to_owned()),
+        Some(leader) => Ok(format!("standing by: {leader} leads")),
+        None => Err("the lease cannot be read".to_owned()),
+    }
 }
 
 /// A process that takes part. Dropped, it stops at once and the lease expires; [`Election::release`] hands it over.
@@ -157,6 +167,10 @@ impl Task {
                 let shown = if leader.is_empty() { "nobody" } else { &leader };
                 tracing::info!(lease = %self.place.name, leader = shown, "following");
                 Standing::Following { leader: Some(leader) }
+            }
+            News::OutOfReach => {
+                tracing::warn!(lease = %self.place.name, "it is not known any more who leads");
+                Standing::Following { leader: None }
             }
             News::Released => return,
         };

@@ -101,11 +101,13 @@ pub enum News {
         /// Why.
         why: &'static str,
     },
-    /// Somebody else leads; empty if nobody does.
+    /// Somebody else leads; empty if nobody does, as when a lease was given back or has expired.
     Follows {
         /// Who.
         leader: String,
     },
+    /// Who leads is not known any more: nobody has answered for so long that a leader would have given up.
+    OutOfReach,
     /// The lease was given back, or never held. Nothing follows.
     Released,
 }
@@ -148,6 +150,8 @@ pub struct Elector {
     under_way: Option<(Under, Duration)>,
     next_try: Duration,
     told_leader: Option<String>,
+    /// When a request was last answered with something that is certain.
+    heard: Duration,
     releasing: bool,
     released: bool,
     /// True if a write may have happened that was not seen: the lease is read before it is written again.
@@ -168,6 +172,7 @@ impl Elector {
             under_way: None,
             next_try: Duration::ZERO,
             told_leader: None,
+            heard: Duration::ZERO,
             releasing: false,
             released: false,
             look_first: false,
@@ -185,6 +190,7 @@ impl Elector {
             Input::Release => self.releasing = true,
             Input::Answer(answer) => self.answered(answer, now, &mut effects),
         }
+        self.forget_leader_if_late(now, &mut effects);
         self.send_next(now, &mut effects);
         effects
     }
@@ -196,7 +202,7 @@ impl Elector {
         }
         let deadline = match self.role {
             Role::Leader { renewed } => Some(renewed + self.timing.renew_deadline),
-            Role::Follower => None,
+            Role::Follower => self.told_leader.is_some().then(|| self.heard + self.timing.renew_deadline),
         };
         let next = self.under_way.is_none().then_some(self.next_try);
         [deadline, next].into_iter().flatten().min()
@@ -212,6 +218,14 @@ impl Elector {
             && now >= renewed + self.timing.renew_deadline
         {
             self.lose("the lease could not be renewed in time", effects);
+        }
+    }
+
+    /// A follower that hears nothing knows no longer who leads, and could not take over either.
+    fn forget_leader_if_late(&mut self, now: Duration, effects: &mut Vec<Effect>) {
+        if self.told_leader.is_some() && now >= self.heard + self.timing.renew_deadline {
+            self.told_leader = None;
+            effects.push(Effect::Tell(News::OutOfReach));
         }
     }
 
@@ -231,6 +245,9 @@ impl Elector {
             return;
         }
         self.next_try = now + self.timing.retry_period;
+        if answer != Answer::Failed {
+            self.heard = now;
+        }
         match answer {
             Answer::Lease(record) => self.saw(record, under, sent, now, effects),
             Answer::Missing => {
@@ -282,9 +299,12 @@ impl Elector {
         if self.leads() {
             self.lose("somebody else has taken the lease", effects);
         }
-        if self.told_leader.as_ref() != Some(&record.holder) {
-            self.told_leader = Some(record.holder.clone());
-            effects.push(Effect::Tell(News::Follows { leader: record.holder.clone() }));
+        // Whoever let the lease expire leads no more, whether or not we can have it.
+        let expired = self.held_until().is_none_or(|until| now >= until);
+        let leader = if expired { String::new() } else { record.holder.clone() };
+        if self.told_leader.as_ref() != Some(&leader) {
+            self.told_leader = Some(leader.clone());
+            effects.push(Effect::Tell(News::Follows { leader }));
         }
         if under == Under::Get {
             self.claim(Some(record), now, effects);
@@ -315,21 +335,16 @@ impl Elector {
         if self.releasing {
             return;
         }
-        // A lease that was deleted has a holder nevertheless, who may not know yet.
-        let last = self.seen.as_ref().map(|seen| (seen.record.clone(), seen.at));
-        let held_until = last.as_ref().and_then(|(last, at)| {
-            let held_by_another = !last.holder.is_empty() && last.holder != self.identity;
-            held_by_another.then(|| *at + last.duration.unwrap_or(self.timing.lease_duration))
-        });
-        if let Some(until) = held_until
+        if let Some(until) = self.held_until()
             && now < until
         {
             // Look again when it may have expired, but not less often than usual: it may be given back before.
             self.next_try = until.min(now + self.timing.retry_period);
             return;
         }
-        let takeover = last.as_ref().is_some_and(|(last, _)| !last.holder.is_empty());
-        let transitions = last.map_or(0, |(last, _)| last.transitions.saturating_add(1));
+        let last = self.seen.as_ref().map(|seen| &seen.record);
+        let takeover = last.is_some_and(|last| !last.holder.is_empty());
+        let transitions = last.map_or(0, |last| last.transitions.saturating_add(1));
         let draft = self.draft(&self.identity, transitions, true);
         let request = match record {
             Some(record) => Request::Update { version: record.version, draft },
@@ -337,6 +352,14 @@ impl Elector {
         };
         self.takeover_if_ours = takeover;
         self.send(Under::Claim { takeover }, request, now, effects);
+    }
+
+    /// When the lease expires that somebody else was last seen to hold. One that was deleted has a holder nevertheless,
+    /// who may not know yet.
+    fn held_until(&self) -> Option<Duration> {
+        let Seen { record, at } = self.seen.as_ref()?;
+        let held_by_another = !record.holder.is_empty() && record.holder != self.identity;
+        held_by_another.then(|| *at + record.duration.unwrap_or(self.timing.lease_duration))
     }
 
     fn send_next(&mut self, now: Duration, effects: &mut Vec<Effect>) {

@@ -13,6 +13,6 @@ mod elector;
 mod simulation;
 mod timing;
 
-pub use election::{Election, Place, Standing};
+pub use election::{Election, Place, Standing, stands_by};
 pub use elector::{Answer, Draft, Effect, Elector, Input, News, Record, Request};
 pub use timing::{Timing, TimingError};

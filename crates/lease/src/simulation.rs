@@ -29,11 +29,14 @@ impl Random {
 struct Server {
     lease: Option<Record>,
     versions: u64,
+    /// Nothing may be written.
+    read_only: bool,
 }
 
 impl Server {
     fn handle(&mut self, request: Request) -> Answer {
         match (request, &self.lease) {
+            (Request::Create(_) | Request::Update { .. }, _) if self.read_only => Answer::Failed,
             (Request::Get, None) => Answer::Missing,
             (Request::Get, Some(lease)) => Answer::Lease(lease.clone()),
             (Request::Create(_), Some(_)) => Answer::Conflict,
@@ -67,6 +70,8 @@ struct Player {
     /// Requests that its owner has sent may be alive until then, on its own clock.
     acts_until: Option<Duration>,
     terms: Vec<(i32, bool)>,
+    /// Whom it follows, as it was told last.
+    follows: Option<String>,
     released: bool,
     /// It has stopped to act, and will not begin again.
     leaves: bool,
@@ -83,6 +88,7 @@ impl Player {
             answer: None,
             acts_until: None,
             terms: Vec::new(),
+            follows: None,
             released: false,
             leaves: false,
         }
@@ -111,8 +117,10 @@ impl Player {
                     self.acts_until = Some(at + self.timing.requests_end());
                 }
                 Effect::Tell(News::Released) => self.released = true,
+                Effect::Tell(News::Follows { leader }) => self.follows = Some(leader),
+                Effect::Tell(News::OutOfReach) => self.follows = None,
                 // What was sent before stays alive until its own end.
-                Effect::Tell(News::Lost { .. } | News::Follows { .. } | News::Renewed { .. }) => {}
+                Effect::Tell(News::Lost { .. } | News::Renewed { .. }) => {}
             }
         }
     }
@@ -268,6 +276,37 @@ fn a_deleted_lease_is_made_anew_and_one_leads() {
     world.server.lease = None;
     world.pass(ms(30_000));
     assert!(world.leader().is_some());
+}
+
+#[test]
+fn a_follower_that_cannot_read_the_lease_says_so_once_a_leader_would_have_given_up_and_takes_it_back() {
+    let mut world = two(6);
+    world.pass(ms(30_000));
+    let leader = world.leader().expect("one leads");
+    let follower = 1 - leader;
+    let name = Some(["a", "b"][leader].to_owned());
+    assert_eq!(world.players[follower].follows, name);
+    world.away = true;
+    world.pass(Timing::default().renew_deadline - Timing::default().retry_period - ms(200));
+    assert_eq!(world.players[follower].follows, name, "a short silence is no news");
+    world.pass(Timing::default().retry_period + ms(400));
+    assert_eq!(world.players[follower].follows, None);
+    world.away = false;
+    world.pass(Timing::default().request_timeout() + Timing::default().retry_period + ms(200));
+    assert!(world.players[follower].follows.is_some() || world.leader() == Some(follower));
+}
+
+#[test]
+fn a_lease_that_has_expired_is_held_by_nobody_even_if_it_cannot_be_taken() {
+    let mut world = two(7);
+    world.pass(ms(30_000));
+    let leader = world.leader().expect("one leads");
+    world.server.read_only = true;
+    world.kill(leader);
+    world.pass(ms(10_000));
+    assert_eq!(world.players[0].follows, Some(["a", "b"][leader].to_owned()));
+    world.pass(ms(10_000));
+    assert_eq!((world.leader(), world.players[0].follows.as_deref()), (None, Some("")));
 }
 
 #[test]

@@ -13,7 +13,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(180);
 /// What the process does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Another replica acts; `None` until the lease could be read.
+    /// Another replica acts, or nobody does if it is empty; `None` if the lease cannot be read.
     Following(Option<String>),
     /// It asks the cluster what it serves.
     Discovering,
@@ -71,8 +71,7 @@ impl Health for Status {
                 Some(controller) => Err(format!("the controller of {controller} reads the cluster")),
                 None => Ok("acting".to_owned()),
             },
-            Phase::Following(Some(leader)) => Ok(format!("standing by: {leader} leads")),
-            Phase::Following(None) => Err("the lease cannot be read".to_owned()),
+            Phase::Following(leader) => tutti_lease::stands_by(leader.as_deref()),
             Phase::Discovering => Err("the cluster has not said yet which APIs it serves".to_owned()),
             Phase::Stopping => Err("stopping".to_owned()),
         }
@@ -89,6 +88,8 @@ mod tests {
         assert!(status.ready().is_err());
         status.enter(Phase::Following(Some("other".to_owned())));
         assert_eq!(status.ready(), Ok("standing by: other leads".to_owned()));
+        status.enter(Phase::Following(Some(String::new())));
+        assert!(status.ready().is_err(), "nobody acts, and this one does not either");
         status.enter(Phase::Discovering);
         assert!(status.ready().is_err());
         status.enter(Phase::Acting);

@@ -30,7 +30,7 @@ fn a_gang_of_which_six_of_eight_fit_does_not_start_and_learns_why() {
          group g gang=8
          pod w x8 group=g gpu=1 cpu=4",
         expect![[r#"
-            group default/g (8) waits: 6 of 8 members fit (most on a-0: 2), short of 2 nvidia.com/gpu; 0/3 nodes have room for one more: 3 too little nvidia.com/gpu
+            group default/g (8) waits: 6 of 8 members fit (most on a-0: 2), short of 2 nvidia.com/gpu; 0/3 nodes are available for one more: 3 Insufficient nvidia.com/gpu
         "#]],
     );
 }
@@ -95,7 +95,7 @@ fn what_the_budget_does_not_decide_is_not_called_impossible() {
     world.engine = tutti_engine::Engine::new(tutti_engine::Config { branches_max: 0, ..Default::default() });
     world.add(scenario);
     expect![[r#"
-        group default/g (6) waits: no placement found within the search budget, though one may exist; best found: 5 of 6 members fit (most on b: 3), short of 3 cpu; 0/2 nodes have room for one more: 2 too little cpu
+        group default/g (6) waits: no placement found within the search budget, though one may exist; best found: 5 of 6 members fit (most on b: 3), short of 3 cpu; 0/2 nodes are available for one more: 2 Insufficient cpu
     "#]].assert_eq(&show(&world.settle()));
 }
 
@@ -107,7 +107,7 @@ fn members_beyond_the_minimum_start_if_they_fit_and_the_rest_learn_why_not() {
          pod w x4 group=g gpu=1",
         expect![[r#"
             group default/g: w-0->a w-1->a w-2->a w-3->?
-            group default/g (1) waits: 0/1 nodes have room: 1 too little nvidia.com/gpu
+            group default/g (1) waits: 0/1 nodes are available: 1 Insufficient nvidia.com/gpu
         "#]],
     );
 }
@@ -121,7 +121,7 @@ fn the_minimum_of_a_mixed_gang_is_any_of_its_members() {
          pod small x2 group=g cpu=2",
         expect![[r#"
             group default/g: small-0->a small-1->a large->?
-            group default/g (1) waits: 0/1 nodes have room: 1 too little cpu
+            group default/g (1) waits: 0/1 nodes are available: 1 Insufficient cpu
         "#]],
     );
 }
@@ -148,7 +148,7 @@ fn succeeded_members_count_and_take_no_room_terminating_ones_the_reverse() {
          pod dying group=g on=a gpu=1 terminating
          pod new x2 group=g gpu=1",
         expect![[r#"
-            group default/g (2) waits: 1 of 2 members fit (most on a: 1), short of 1 nvidia.com/gpu; 0/1 nodes have room for one more: 1 too little nvidia.com/gpu
+            group default/g (2) waits: 1 of 2 members fit (most on a: 1), short of 1 nvidia.com/gpu; 0/1 nodes are available for one more: 1 Insufficient nvidia.com/gpu
         "#]],
     );
 }
@@ -226,7 +226,7 @@ fn every_reason_that_rules_nodes_out_is_counted() {
          pod old on=full gpu=8 cpu=8
          pod new gpu=1 cpu=1 select:zone=a",
         expect![[r#"
-            pod default/new (1) waits: 0/5 nodes have room: 2 cordoned, 1 untolerated taint dedicated, 1 not selected by node selector or affinity, 1 too little cpu, 1 too little nvidia.com/gpu
+            pod default/new (1) waits: 0/5 nodes are available: 2 cordoned, 1 untolerated taint dedicated, 1 not selected by node selector or affinity, 1 Insufficient cpu, 1 Insufficient nvidia.com/gpu
         "#]],
     );
 }
@@ -249,7 +249,7 @@ fn a_tolerated_taint_is_no_obstacle() {
          pod q cpu=1",
         expect![[r#"
             pod default/p: p->a
-            pod default/q (1) waits: 0/1 nodes have room: 1 untolerated taint gpu
+            pod default/q (1) waits: 0/1 nodes are available: 1 untolerated taint gpu
         "#]],
     );
 }
@@ -263,8 +263,8 @@ fn priority_goes_first_and_then_age() {
          pod urgent cpu=1 priority=9",
         expect![[r#"
             pod default/urgent: urgent->a
-            pod default/old (1) waits: 0/1 nodes have room: 1 too little cpu
-            pod default/young (1) waits: 0/1 nodes have room: 1 too little cpu
+            pod default/old (1) waits: 0/1 nodes are available: 1 Insufficient cpu
+            pod default/young (1) waits: 0/1 nodes are available: 1 Insufficient cpu
         "#]],
     );
 }
@@ -280,7 +280,7 @@ fn a_broken_gang_goes_before_its_equals() {
          pod replacement group=g gpu=1",
         expect![[r#"
             group default/g: replacement->a
-            group default/older (1) waits: 0/1 nodes have room: 1 too little nvidia.com/gpu
+            group default/older (1) waits: 0/1 nodes are available: 1 Insufficient nvidia.com/gpu
         "#]],
     );
 }
@@ -294,7 +294,7 @@ fn pods_of_other_schedulers_take_room_and_are_not_placed() {
          pod ours x2 cpu=1",
         expect![[r#"
             pod default/ours-0: ours-0->a
-            pod default/ours-1 (1) waits: 0/1 nodes have room: 1 too little cpu
+            pod default/ours-1 (1) waits: 0/1 nodes are available: 1 Insufficient cpu
         "#]],
     );
 }
@@ -400,7 +400,7 @@ fn promised_seats_are_kept_from_equals_but_not_from_their_betters() {
     world.engine.apply(Event::Hold(Box::new(hold)), Time(0));
     expect![[r#"
         pod default/urgent: urgent->a
-        pod default/equal (1) waits: 0/1 nodes have room: 1 too little cpu
+        pod default/equal (1) waits: 0/1 nodes are available: 1 Insufficient cpu
     "#]]
     .assert_eq(&show(&world.settle()));
     assert_eq!(world.engine.decide(Time(9_999)), Decision::Idle { wake_at: Some(Time(10_000)) });
@@ -419,7 +419,7 @@ fn a_promise_serves_the_unit_it_was_made_to_and_then_ends() {
          pod equal cpu=1",
     );
     expect![[r#"
-        pod default/equal (1) waits: 0/1 nodes have room: 1 too little cpu
+        pod default/equal (1) waits: 0/1 nodes are available: 1 Insufficient cpu
     "#]]
     .assert_eq(&show(&world.settle()));
     let mut ready = world.pod("nominated");

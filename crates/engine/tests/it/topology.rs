@@ -84,7 +84,7 @@ fn a_domain_too_small_is_refused_with_the_best_domain_and_what_is_missing() {
         "a block would do, no rack does"
     );
     expect![[r#"
-        group default/g (9) waits: 2, the roomiest of 2 values of block (0 too small), has room for 16 of 9 members; 1/b, the roomiest of 4 values of rack (4 too small), has room for 8 of 9 members, 1 short; 8 of 9 members fit (most on b1: 4), short of 1 cpu; 0/2 nodes have room for one more: 2 too little cpu
+        group default/g (9) waits: 2, the roomiest of 2 values of block (0 too small), has room for 16 of 9 members; 1/b, the roomiest of 4 values of rack (4 too small), has room for 8 of 9 members, 1 short; 8 of 9 members fit (most on b1: 4), short of 1 cpu; 0/2 nodes are available for one more: 2 Insufficient cpu
     "#]]
     .assert_eq(&show(&decisions));
 }

@@ -24,7 +24,7 @@ fn a_bound_claim_keeps_its_pod_where_the_volume_can_be_reached() {
     assert_eq!(told(&text), "pod default/p: p->b\n");
     let text = format!("{ZONES}\nvolume v reach:zone=c\nclaim c bound=v\npod p claim:c");
     let told = told(&text);
-    assert!(told.contains("0/2 nodes have room: 2 out of reach of a volume"), "{told}");
+    assert!(told.contains("0/2 nodes are available: 2 out of reach of a volume"), "{told}");
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn a_volume_that_is_kept_for_a_claim_is_for_no_other() {
          pod q claim:other"
     ));
     assert!(told.contains("pod default/p: p->b mine=v\n"), "{told}");
-    assert!(told.contains("pod default/q (1) waits: 0/2 nodes have room: 2 no free volume"), "{told}");
+    assert!(told.contains("pod default/q (1) waits: 0/2 nodes are available: 2 no free volume"), "{told}");
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn a_class_that_makes_volumes_does_so_where_it_is_allowed_to() {
          pod q claim:d"
     ));
     assert!(told.contains("pod default/p: p->b c=b\n"), "{told}");
-    assert!(told.contains("pod default/q (1) waits: 0/2 nodes have room: 2 out of reach"), "{told}");
+    assert!(told.contains("pod default/q (1) waits: 0/2 nodes are available: 2 out of reach"), "{told}");
     let selected = crate::volumes::told(&format!(
         "{ZONES}\nclass fast wait provisioner=d\nclaim c class=fast selected=b\npod p claim:c"
     ));

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use tutti_engine::{Placement, Refusal, Seat, Standing, UnitKey, Waiting};
 use tutti_k8s::group::COMPOSITE_CONDITION;
 use tutti_k8s::pod::POD_SCHEDULED;
-use tutti_k8s::request::{EventNote, Regarding, Severity};
+use tutti_k8s::request::{EventNote, Regarding, SCHEDULED, Severity};
 use tutti_k8s::{ConditionStatus, ObjectError};
 use tutti_model::{ObjectKey, Pod, Text, Time};
 
@@ -15,7 +15,6 @@ const ROOM_IS_KEPT: &str = "; what becomes free is kept for it";
 /// Who runs the scheduler alone should not have to guess.
 const WHO_MAKES_IT: &str = ", which tutti controller makes (jobIntegration Off does not wait for it)";
 /// Reasons, as users know them.
-const SCHEDULED: &str = "Scheduled";
 const FAILED_SCHEDULING: &str = "FailedScheduling";
 const UNSCHEDULABLE: &str = "Unschedulable";
 const SCHEDULER_ERROR: &str = "SchedulerError";
@@ -273,7 +272,7 @@ impl Core {
             return;
         };
         let regarding = about_pod(key, known.uid.clone());
-        let message = Text::from(format!("Assigned {key} to node {node}"));
+        let message = Text::from(format!("Successfully assigned {key} to {node}"));
         self.emit(regarding, Severity::Normal, SCHEDULED, message, now, now);
     }
 

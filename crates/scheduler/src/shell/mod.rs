@@ -7,6 +7,7 @@ mod log;
 mod metrics;
 mod numbers;
 mod owner;
+mod pulse;
 mod reload;
 mod repeats;
 mod send;

@@ -92,10 +92,11 @@ impl Process {
             let Some(capabilities) = discover(&self.client, &self.end, None).await? else {
                 return Ok(true);
             };
+            let asker = self.status.pulses.of("the question which APIs there are".to_owned(), true);
             let interrupts = stream::select_all([
                 self.end.clone().map(|()| Interrupt::Stop).into_stream().boxed(),
                 changed_settings(settings.clone()).boxed(),
-                changed_apis(self.client.clone(), capabilities.clone()).boxed(),
+                changed_apis(asker.observe(&self.client), capabilities.clone()).boxed(),
             ]);
             let owner = start(self.client.clone(), config, capabilities, self.standing.clone(), &self.status);
             let ended = owner.run(interrupts).await;
@@ -225,7 +226,7 @@ pub(super) fn start(
     log::started(&config, &capabilities);
     let (tell, seen) = mpsc::channel(INPUT_QUEUE_MAX);
     let mut tasks = JoinSet::new();
-    watches::start(&client, &config, &capabilities, &tell, &status.metrics.unchanged, &mut tasks);
+    watches::start(&client, &config, &capabilities, &tell, status, &mut tasks);
     let (ask, questions) = mpsc::channel(QUESTIONS_MAX);
     let dumper =
         Dumper { client: client.clone(), config: config.clone(), capabilities: capabilities.clone() };

@@ -3,6 +3,7 @@
 use super::dumper::Dumper;
 use super::metrics::Metrics;
 use super::numbers::Snapshot;
+use super::pulse::Pulses;
 use super::state::Dump;
 use crate::core::dump::Extras;
 use std::sync::{Mutex, PoisonError};
@@ -21,7 +22,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(5);
 pub(crate) enum Phase {
     /// It asks the cluster what it serves.
     Discovering,
-    /// Another replica schedules; `None` until the lease could be read.
+    /// Another replica schedules, or nobody does if it is empty; `None` if the lease cannot be read.
     Following(Option<String>),
     /// It leads, and waits until nothing of the leader before can be under way.
     Waiting,
@@ -36,6 +37,8 @@ pub(crate) enum Phase {
 /// Shared by the task that schedules and those that answer questions about it.
 pub(crate) struct Status {
     pub(crate) metrics: Metrics,
+    /// Whether the API server answers.
+    pub(super) pulses: Pulses,
     state: Mutex<State>,
     /// To whoever owns the core, while there is one.
     owner: Mutex<Option<(mpsc::Sender<Question>, Dumper)>>,
@@ -59,7 +62,12 @@ struct State {
 impl Default for Status {
     fn default() -> Self {
         let state = State { phase: Phase::Discovering, last_alive: Instant::now() };
-        Self { metrics: Metrics::default(), state: Mutex::new(state), owner: Mutex::default() }
+        Self {
+            metrics: Metrics::default(),
+            pulses: Pulses::default(),
+            state: Mutex::new(state),
+            owner: Mutex::default(),
+        }
     }
 }
 
@@ -100,6 +108,23 @@ impl Status {
         self.lock().last_alive = Instant::now();
     }
 
+    fn ready_at(&self, now: Instant) -> Verdict {
+        match &self.lock().phase {
+            Phase::Scheduling => match self.pulses.longest_silence(now) {
+                Some((asker, silence)) => {
+                    let seconds = silence.as_secs();
+                    Err(format!("the API server has not answered {asker} for {seconds} s"))
+                }
+                None => Ok("scheduling".to_owned()),
+            },
+            Phase::Following(leader) => tutti_lease::stands_by(leader.as_deref()),
+            Phase::Waiting => Err("waiting for requests of the leader before to end".to_owned()),
+            Phase::Discovering => Err("the cluster has not said yet which APIs it serves".to_owned()),
+            Phase::Listing => Err("the cluster is being read".to_owned()),
+            Phase::Stopping => Err("stopping".to_owned()),
+        }
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         // Nothing that is held while it is locked can panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -119,20 +144,13 @@ impl Health for Status {
     }
 
     fn ready(&self) -> Verdict {
-        match &self.lock().phase {
-            Phase::Scheduling => Ok("scheduling".to_owned()),
-            Phase::Following(Some(leader)) => Ok(format!("standing by: {leader} leads")),
-            Phase::Following(None) => Err("the lease cannot be read".to_owned()),
-            Phase::Waiting => Err("waiting for requests of the leader before to end".to_owned()),
-            Phase::Discovering => Err("the cluster has not said yet which APIs it serves".to_owned()),
-            Phase::Listing => Err("the cluster is being read".to_owned()),
-            Phase::Stopping => Err("stopping".to_owned()),
-        }
+        self.ready_at(Instant::now())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::pulse::SILENCE_MAX as SILENCE_ALLOWED;
     use super::*;
 
     #[test]
@@ -147,10 +165,27 @@ mod tests {
         assert!(status.ready().is_err(), "it could not take over");
         status.enter(Phase::Following(Some("other".to_owned())));
         assert_eq!(status.ready(), Ok("standing by: other leads".to_owned()));
+        status.enter(Phase::Following(Some(String::new())));
+        assert!(status.ready().is_err(), "nobody schedules, and this one does not either");
         status.enter(Phase::Waiting);
         assert!(status.ready().is_err());
         status.enter(Phase::Stopping);
         assert!(status.ready().is_err());
+    }
+
+    #[test]
+    fn a_scheduler_that_the_api_server_does_not_answer_is_not_ready_but_alive() {
+        let status = Status::default();
+        status.enter(Phase::Scheduling);
+        let now = Instant::now();
+        let pulse = status.pulses.of("the watch of pod objects".to_owned(), false);
+        pulse.asks(now);
+        assert!(status.ready_at(now + SILENCE_ALLOWED).is_ok(), "a restart of the server is no reason");
+        let late = status.ready_at(now + SILENCE_ALLOWED + Duration::from_secs(1));
+        assert_eq!(late, Err("the API server has not answered the watch of pod objects for 31 s".to_owned()));
+        assert!(status.live().is_ok(), "a new start would not help");
+        drop(pulse);
+        assert!(status.ready_at(now + SILENCE_ALLOWED * 9).is_ok(), "nobody asks any more");
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Which kinds are watched, and what their objects become.
 
+use super::status::Status;
 use super::watch::Watch;
 use super::workloads::Seen;
 use crate::config::Config;
 use crate::core::message::Input;
 use kube::{Api, Client, Resource};
-use prometheus_client::metrics::counter::Counter;
 use serde::de::DeserializeOwned;
 use std::fmt;
 use tokio::sync::mpsc;
@@ -24,10 +24,10 @@ pub(super) fn start(
     config: &Config,
     capabilities: &Capabilities,
     input: &mpsc::Sender<Seen>,
-    unchanged: &Counter,
+    status: &Status,
     tasks: &mut JoinSet<()>,
 ) {
-    let mut watches = Watches { client, input, unchanged, tasks };
+    let mut watches = Watches { client, input, status, tasks };
     watches.start_cluster(capabilities);
     watches.start_groups(capabilities);
     if capabilities.storage {
@@ -44,7 +44,7 @@ pub(super) fn start(
 struct Watches<'a> {
     client: &'a Client,
     input: &'a mpsc::Sender<Seen>,
-    unchanged: &'a Counter,
+    status: &'a Status,
     tasks: &'a mut JoinSet<()>,
 }
 
@@ -53,19 +53,19 @@ impl Watches<'_> {
         let link = capabilities.link;
         self.start(
             ObjectKind::Pod,
-            self.all(),
+            Api::all,
             move |pod: PodView| Input::PodSet(Box::new(pod.read_linked(link))),
             |pod: PodView| Input::PodGone(pod.key()),
         );
         self.start(
             ObjectKind::Node,
-            self.all(),
+            Api::all,
             |node: NodeView| Input::NodeSet(Box::new(node.read())),
             |node: NodeView| Input::NodeGone(node.key().name),
         );
         self.start(
             ObjectKind::Namespace,
-            self.all(),
+            Api::all,
             |namespace: NamespaceView| Input::NamespaceSet {
                 name: namespace.key().name,
                 labels: namespace.read_labels(),
@@ -78,7 +78,7 @@ impl Watches<'_> {
         if let Some(resource) = &capabilities.composite {
             self.start(
                 ObjectKind::Composite,
-                Api::all_with(self.client.clone(), resource),
+                |client| Api::all_with(client, resource),
                 |composite: CompositeView| Input::CompositeSet(Box::new(composite.read())),
                 |composite: CompositeView| Input::CompositeGone(composite.key()),
             );
@@ -90,7 +90,7 @@ impl Watches<'_> {
             let condition = capabilities.group_condition;
             self.start(
                 ObjectKind::PodGroup,
-                Api::all_with(self.client.clone(), resource),
+                |client| Api::all_with(client, resource),
                 move |group: PodGroupView| Input::GroupSet(Box::new(group.read(condition))),
                 |group: PodGroupView| Input::GroupGone(group.key()),
             );
@@ -102,9 +102,10 @@ impl Watches<'_> {
                 done: || Seen::WorkloadsDone,
                 set: |workload: WorkloadView| Seen::WorkloadSet(Box::new(workload.read())),
                 gone: |workload: WorkloadView| Seen::WorkloadGone(workload.key()),
-                unchanged: self.unchanged.clone(),
+                unchanged: self.status.metrics.unchanged.clone(),
             };
-            let api = Api::<WorkloadView>::all_with(self.client.clone(), resource);
+            let client = self.observed(workloads.kind, workloads.what);
+            let api = Api::<WorkloadView>::all_with(client, resource);
             self.tasks.spawn(workloads.run(api, self.input.clone()));
         }
     }
@@ -112,25 +113,25 @@ impl Watches<'_> {
     fn start_storage(&mut self) {
         self.start(
             ObjectKind::Claim,
-            self.all(),
+            Api::all,
             |claim: ClaimView| Input::ClaimSet(Box::new(claim.read())),
             |claim: ClaimView| Input::ClaimGone(claim.key()),
         );
         self.start(
             ObjectKind::Volume,
-            self.all(),
+            Api::all,
             |volume: VolumeView| Input::VolumeSet(Box::new(volume.read())),
             |volume: VolumeView| Input::VolumeGone(volume.key().name),
         );
         self.start(
             ObjectKind::StorageClass,
-            self.all(),
+            Api::all,
             |class: ClassView| Input::ClassSet(Box::new(class.read())),
             |class: ClassView| Input::ClassGone(class.name()),
         );
         self.start(
             ObjectKind::CsiNode,
-            self.all(),
+            Api::all,
             |node: CsiNodeView| Input::LimitsSet(Box::new(node.read())),
             |node: CsiNodeView| Input::LimitsGone(node.key().name),
         );
@@ -143,13 +144,13 @@ impl Watches<'_> {
         self.start_kin::<kin::StatefulSetKind>();
         self.start(
             ObjectKind::PriorityClass,
-            self.all(),
+            Api::all,
             |class: PriorityClassView| Input::PriorityClassSet(Box::new(class.read())),
             |class: PriorityClassView| Input::PriorityClassGone(class.name()),
         );
         self.start(
             ObjectKind::Budget,
-            self.all(),
+            Api::all,
             |budget: BudgetView| Input::BudgetSet(Box::new(budget.read())),
             |budget: BudgetView| Input::BudgetGone(budget.key()),
         );
@@ -158,7 +159,7 @@ impl Watches<'_> {
     fn start_jobs(&mut self) {
         self.start(
             ObjectKind::Job,
-            self.all(),
+            Api::all,
             |job: JobView| Input::JobSet(Box::new(job.read())),
             |job: JobView| Input::JobGone(job.key()),
         );
@@ -168,22 +169,23 @@ impl Watches<'_> {
     fn start_kin<K: SelectingKind<Dynamic = ()>>(&mut self) {
         self.start(
             K::KIND,
-            self.all(),
+            Api::all,
             |object: View<K>| Input::KinSet(Box::new(object.read_selected())),
             |object: View<K>| Input::KinGone(K::KIND, object.key()),
         );
     }
 
-    /// All objects of a kind that every cluster addresses alike.
-    fn all<V: Resource<DynamicType = ()>>(&self) -> Api<V> {
-        Api::all(self.client.clone())
+    /// A client for the watch of a kind: it is noticed if nobody answers.
+    fn observed(&self, kind: ObjectKind, what: &str) -> Client {
+        let may_be_refused = ObjectKind::OPTIONAL.contains(&kind);
+        self.status.pulses.of(format!("the watch of {what} objects"), may_be_refused).observe(self.client)
     }
 
     /// A watch whose objects the core understands.
     fn start<V>(
         &mut self,
         kind: ObjectKind,
-        api: Api<V>,
+        api: impl FnOnce(Client) -> Api<V>,
         set: impl Fn(V) -> Input + Send + 'static,
         gone: impl Fn(V) -> Input + Send + 'static,
     ) where
@@ -196,8 +198,9 @@ impl Watches<'_> {
             done: move || Seen::Input(Input::ListDone(kind)),
             set: move |object| Seen::Input(set(object)),
             gone: move |object| Seen::Input(gone(object)),
-            unchanged: self.unchanged.clone(),
+            unchanged: self.status.metrics.unchanged.clone(),
         };
+        let api = api(self.observed(kind, watch.what));
         self.tasks.spawn(watch.run(api, self.input.clone()));
     }
 }

@@ -16,7 +16,7 @@ async fn a_gang_of_four_runs() {
     assert_eq!(world.wait_event("g", "Scheduled").await, "4 members placed on 2 nodes");
     let node = world.node_of("g-0").await.expect("it is bound");
     let message = world.wait_event("g-0", "Scheduled").await;
-    assert_eq!(message, format!("Assigned default/g-0 to node {node}"));
+    assert_eq!(message, format!("Successfully assigned default/g-0 to {node}"));
     world.end().await;
 }
 

@@ -22,7 +22,7 @@ pub(super) async fn a_gang_of_four_runs(world: &World<'_>) -> anyhow::Result<()>
     ensure!(said == "4 members placed on 2 nodes", "{said}");
     let node = world.node_of("g-0").await?.unwrap_or_default();
     let said = world.wait_event("g-0", "Scheduled").await?;
-    let expected = format!("Assigned {}/g-0 to node {node}", world.namespace);
+    let expected = format!("Successfully assigned {}/g-0 to {node}", world.namespace);
     ensure!(said == expected, "{said}");
     Ok(())
 }

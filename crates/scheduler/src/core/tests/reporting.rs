@@ -167,7 +167,7 @@ fn a_failed_binding_is_told_on_the_pod() {
     sim.run_for(0);
     assert_eq!(events(&sim, "p"), [("FailedScheduling", "binding to node a failed: forbidden")]);
     sim.run_for(30);
-    assert_eq!(events(&sim, "p").last(), Some(&("Scheduled", "Assigned default/p to node a")));
+    assert_eq!(events(&sim, "p").last(), Some(&("Scheduled", "Successfully assigned default/p to a")));
 }
 
 #[test]
