@@ -419,6 +419,10 @@ jobIntegration: on
             ("limits: {bindConcurrency: 0}".to_owned(), "limits.bindConcurrency: want 1 to 10000"),
             ("timeouts: {request: 10}".to_owned(), "timeouts.request: invalid type"),
             ("timeouts: {request: 10 s}".to_owned(), "timeouts.request: \"10 s\" is not a time"),
+            (
+                "timeouts: {request: 1m, outcomeSettles: 30s}".to_owned(),
+                "timeouts.outcomeSettles: want at least timeouts.request (1m)",
+            ),
             ("http: {address: here}".to_owned(), "http.address: \"here\" is no address"),
             ("gangs: {grace: 0s}".to_owned(), "gangs.grace: want more than 0s"),
             ("gangs: {patience: 999h}".to_owned(), "gangs.patience: want at most 168h"),

@@ -31,8 +31,9 @@ pub struct Config {
     pub bind_concurrency: usize,
     /// How long one request may take. A binding that takes longer has an unknown outcome.
     pub request_timeout: Duration,
-    /// After this time a binding without an answer counts as not written if the pod is seen unbound. It must be
-    /// longer than the API server works on a request (60 s unless told otherwise).
+    /// After this time a binding without an answer counts as not written if the pod is seen unbound. It must be at least
+    /// as long as a request may take, and should be longer than the API server works on one: see
+    /// [`Config::warnings`].
     pub outcome_settles_after: Duration,
     /// How long volume claims of a placed unit may take to be bound. Then its seats are freed and it is tried again.
     pub volume_bind_timeout: Duration,
@@ -98,6 +99,8 @@ const CONCURRENCY_MAX: usize = 10_000;
 const PER_SECOND_MAX: u32 = 100_000;
 const BRANCHES_MAX: u32 = 100_000_000;
 const DURATION_MAX: Duration = Duration::from_secs(3600);
+/// How long an API server works on a request before it gives up: its `--request-timeout` if nobody sets it.
+const SERVER_WORKS_MAX: Duration = Duration::from_secs(60);
 const PATIENCE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 const PROFILES_MAX: usize = 64;
 const NAMES_MAX: usize = 64;
@@ -130,11 +133,32 @@ impl Config {
         ] {
             check_duration(field, value)?;
         }
+        if self.outcome_settles_after < self.request_timeout {
+            let message = format!(
+                "want at least timeouts.request ({}): a binding that is still waited for may yet be written",
+                duration::render(self.request_timeout)
+            );
+            return wrong("timeouts.outcomeSettles", message);
+        }
         if self.gang_patience > PATIENCE_MAX {
             let message = format!("want at most {}, or 0s for never", duration::render(PATIENCE_MAX));
             return wrong("gangs.patience", message);
         }
         Ok(())
+    }
+
+    /// Settings that work but are not safe everywhere, each named as in the configuration file, and why.
+    pub fn warnings(&self) -> Vec<(&'static str, String)> {
+        let mut warnings = Vec::new();
+        if self.outcome_settles_after < SERVER_WORKS_MAX {
+            let message = format!(
+                "is below {}, for which an API server may work on a request unless it was told otherwise: the seat of a \
+                 binding may be given away that is written later",
+                duration::render(SERVER_WORKS_MAX)
+            );
+            warnings.push(("timeouts.outcomeSettles", message));
+        }
+        warnings
     }
 
     /// Names under which pods ask for this scheduler, those of the first profile first.
@@ -259,8 +283,23 @@ mod tests {
                 Config { request_timeout: Duration::ZERO, ..Config::default() },
                 "timeouts.request: want more than 0s and at most 1h",
             ),
+            (
+                Config { outcome_settles_after: Duration::from_secs(9), ..Config::default() },
+                "timeouts.outcomeSettles: want at least timeouts.request (10s): a binding that is still waited for may \
+                 yet be written",
+            ),
         ] {
             assert_eq!(config.validate().expect_err("must be refused").to_string(), error);
         }
+    }
+
+    #[test]
+    fn an_outcome_that_settles_before_the_server_gives_up_is_warned_of() {
+        let settles =
+            |seconds| Config { outcome_settles_after: Duration::from_secs(seconds), ..Config::default() };
+        assert_eq!(settles(60).warnings(), []);
+        assert_eq!(settles(59).validate(), Ok(()), "a server may have been told to give up sooner");
+        let fields: Vec<&str> = settles(59).warnings().into_iter().map(|(field, _)| field).collect();
+        assert_eq!(fields, ["timeouts.outcomeSettles"]);
     }
 }

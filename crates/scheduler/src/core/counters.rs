@@ -12,15 +12,70 @@ use std::collections::BTreeMap;
 use tutti_engine::{Census, UnitKey};
 use tutti_model::{ObjectKey, Text, Time};
 
+/// How an attempt ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// Seats were found.
+    Scheduled,
+    /// None were.
+    Unschedulable,
+    /// It could not be tried, because objects contradict each other.
+    Error,
+}
+
+impl Outcome {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Scheduled, Self::Unschedulable, Self::Error];
+
+    /// As kube-scheduler's metrics call it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Scheduled => "scheduled",
+            Self::Unschedulable => "unschedulable",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// One attempt at a unit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// The scheduler name that its pods ask for.
+    pub profile: Text,
+    /// Whether it is a group or a composite, or a pod on its own.
+    pub is_group: bool,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
 /// Attempts by how they ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Attempts {
-    /// Seats were found.
+    /// As [`Outcome::Scheduled`].
     pub scheduled: u64,
-    /// None were.
+    /// As [`Outcome::Unschedulable`].
     pub unschedulable: u64,
-    /// It could not be tried, because objects contradict each other.
+    /// As [`Outcome::Error`].
     pub error: u64,
+}
+
+impl Attempts {
+    /// How many ended so.
+    pub fn of(&self, outcome: Outcome) -> u64 {
+        match outcome {
+            Outcome::Scheduled => self.scheduled,
+            Outcome::Unschedulable => self.unschedulable,
+            Outcome::Error => self.error,
+        }
+    }
+
+    fn count(&mut self, outcome: Outcome) {
+        *match outcome {
+            Outcome::Scheduled => &mut self.scheduled,
+            Outcome::Unschedulable => &mut self.unschedulable,
+            Outcome::Error => &mut self.error,
+        } += 1;
+    }
 }
 
 /// Upper bounds of the buckets of every [`Histogram`], in milliseconds: doubling from one.
@@ -166,15 +221,15 @@ impl Core {
         &mut self,
         unit: &UnitKey,
         member: Option<&ObjectKey>,
-        result: impl FnOnce(&mut Attempts) -> &mut u64,
-    ) {
+        outcome: Outcome,
+    ) -> Attempt {
         let pod = member.and_then(|member| self.pods.get(member)?.unbound.as_deref());
-        let name = pod.map(|pod| pod.scheduler_name.clone()).unwrap_or_default();
-        let attempts = match unit {
-            UnitKey::Group(_) | UnitKey::Composite(_) => &mut self.counters.group_attempts,
-            UnitKey::Pod(_) => &mut self.counters.pod_attempts,
-        };
-        *result(attempts.entry(name).or_default()) += 1;
+        let profile = pod.map(|pod| pod.scheduler_name.clone()).unwrap_or_default();
+        let is_group = !matches!(unit, UnitKey::Pod(_));
+        let Counters { group_attempts, pod_attempts, .. } = &mut self.counters;
+        let attempts = if is_group { group_attempts } else { pod_attempts };
+        attempts.entry(profile.clone()).or_default().count(outcome);
+        Attempt { profile, is_group, outcome }
     }
 
     pub(super) fn count_bound(&mut self, seen: Option<Time>, now: Time) {

@@ -15,7 +15,7 @@
 //! * `answers`: what requests answer;
 //! * `report`: conditions and events;
 //! * `waits`: how long units wait, and for what;
-//! * `counters` and `dump`: how things stand, in numbers and in full;
+//! * `counters` and `dump`: how things stand, in numbers and in full; `observer`: how long decisions take;
 //! * `lane`: writes of less worth than bindings, coalesced and paced; `window`: how many of all this at once.
 
 mod answers;
@@ -34,6 +34,7 @@ mod launch;
 mod leadership;
 mod members;
 pub mod message;
+pub mod observer;
 mod priorities;
 mod pump;
 mod report;
@@ -59,6 +60,7 @@ use launch::Launches;
 use leadership::Leadership;
 use members::Members;
 use message::{Effect, EventKey, Fact, Input, Marks, WriteKey};
+use observer::Observer;
 use priorities::Priorities;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -264,6 +266,16 @@ impl Core {
     /// Takes in what happened, decides, and says what is to be done. Inputs that came together are best given
     /// together: a gang whose members arrive in one batch is decided once.
     pub fn step(&mut self, inputs: impl IntoIterator<Item = Input>, now: Time) -> Vec<Effect> {
+        self.step_observed(inputs, now, &mut ())
+    }
+
+    /// As [`Core::step`], while somebody watches.
+    pub fn step_observed(
+        &mut self,
+        inputs: impl IntoIterator<Item = Input>,
+        now: Time,
+        observer: &mut impl Observer,
+    ) -> Vec<Effect> {
         for input in inputs {
             self.take(input, now);
         }
@@ -274,7 +286,7 @@ impl Core {
         }
         self.binds.tick(now);
         self.review_volumes(now);
-        let mut wake_at = self.decide(now);
+        let mut wake_at = self.decide(now, observer);
         if self.synced {
             self.review_gangs(now);
             if !self.stopping {
@@ -360,7 +372,7 @@ impl Core {
     }
 
     /// Asks the engine until it has nothing to say. Gives when to ask again.
-    fn decide(&mut self, now: Time) -> Option<Time> {
+    fn decide(&mut self, now: Time, observer: &mut impl Observer) -> Option<Time> {
         if !self.synced || self.stopping {
             return None;
         }
@@ -369,11 +381,15 @@ impl Core {
             if self.launches.len() + self.confirms.len() >= STARTS_MAX {
                 return None;
             }
-            match self.engine.decide(now) {
-                Decision::Place(placement) => self.placed(placement, now),
+            observer.asks();
+            let decision = self.engine.decide(now);
+            observer.decides();
+            let attempt = match decision {
+                Decision::Place(placement) => Some(self.placed(placement, now)),
                 Decision::Wait(waiting) => self.refused(&waiting, now),
                 Decision::Idle { wake_at } => return wake_at,
-            }
+            };
+            observer.done(attempt.as_ref());
         }
         Some(now)
     }

@@ -1,5 +1,6 @@
 //! What people are told: conditions and events.
 
+use super::counters::{Attempt, Outcome};
 use super::message::{EventKey, Fact};
 use super::{Core, Wanted};
 use std::collections::BTreeSet;
@@ -31,11 +32,12 @@ const COMPLAINT_INTERVAL_SECONDS: i64 = 10;
 
 impl Core {
     /// A unit has a place.
-    pub(super) fn placed(&mut self, placement: Placement, now: Time) {
+    pub(super) fn placed(&mut self, placement: Placement, now: Time) -> Attempt {
         let member = placement.seats.first().map(|seat| &seat.pod);
-        self.count_attempt(&placement.unit, member, |attempts| &mut attempts.scheduled);
+        let attempt = self.count_attempt(&placement.unit, member, Outcome::Scheduled);
         self.waits_no_longer(&placement.unit, now);
         self.prepare_volumes(placement, now);
+        attempt
     }
 
     /// A unit starts: all its bindings go out, and the group is told.
@@ -103,8 +105,8 @@ impl Core {
         }
     }
 
-    /// A unit cannot start: the group and its members are told why.
-    pub(super) fn refused(&mut self, waiting: &Waiting, now: Time) {
+    /// A unit cannot start: the group and its members are told why. One that is merely not complete was not tried.
+    pub(super) fn refused(&mut self, waiting: &Waiting, now: Time) -> Option<Attempt> {
         let kept = if waiting.is_planned { ROOM_IS_KEPT } else { "" };
         let sentence = self
             .trouble_of(&waiting.refusal)
@@ -113,14 +115,11 @@ impl Core {
         let member = waiting.members.first();
         let gathering = is_gathering(&waiting.refusal);
         let reason = reason_of(&waiting.refusal);
-        match &waiting.refusal {
-            // Not complete is not tried.
-            _ if gathering => {}
-            Refusal::Contradiction(_) => {
-                self.count_attempt(&waiting.unit, member, |attempts| &mut attempts.error);
-            }
-            _ => self.count_attempt(&waiting.unit, member, |attempts| &mut attempts.unschedulable),
-        }
+        let outcome = match &waiting.refusal {
+            Refusal::Contradiction(_) => Outcome::Error,
+            _ => Outcome::Unschedulable,
+        };
+        let attempt = (!gathering).then(|| self.count_attempt(&waiting.unit, member, outcome));
         self.report(Fact::Waiting { unit: waiting.unit.clone(), message: sentence.clone(), gathering });
         let due = if gathering { now.plus_seconds(GATHERING_SECONDS) } else { now };
         let message = match &waiting.unit {
@@ -154,6 +153,7 @@ impl Core {
         for pod in &waiting.members {
             self.set_pod_condition(pod, reason, &message, due, now);
         }
+        attempt
     }
 
     /// What is wrong with a group that counts as not being there because it was not understood.

@@ -7,6 +7,9 @@ use tutti_k8s::{Capabilities, GroupLink, ObjectKind};
 
 pub(super) fn started(config: &Config, capabilities: &Capabilities) {
     let names = config.names_in_words();
+    for (field, message) in config.warnings() {
+        tracing::warn!(field, "{message}");
+    }
     if !capabilities.storage {
         tracing::warn!("the cluster serves no volumes: pods with claims wait");
     }

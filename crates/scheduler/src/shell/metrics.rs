@@ -1,12 +1,13 @@
 //! What the shell measures itself, together with what the core has counted.
 
 use super::numbers::Numbers;
+use super::stopwatch::{Stopwatch, Times};
 use crate::core::message::{Effect, Fact};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +21,7 @@ struct KindLabel {
 #[derive(Debug)]
 pub(crate) struct Metrics {
     registry: Registry,
-    decisions: Histogram,
+    times: Times,
     steps: Histogram,
     inputs: Counter,
     /// Changes that were seen and say nothing new.
@@ -33,12 +34,10 @@ pub(crate) struct Metrics {
 
 impl Default for Metrics {
     fn default() -> Self {
-        // From 10 µs to about 5 s.
-        let times = || Histogram::new(exponential_buckets(0.000_01, 2.5, 15));
         let mut metrics = Self {
             registry: Registry::default(),
-            decisions: times(),
-            steps: times(),
+            times: Times::default(),
+            steps: super::stopwatch::histogram(),
             inputs: Counter::default(),
             unchanged: Counter::default(),
             bad_objects: Family::default(),
@@ -54,11 +53,7 @@ impl Metrics {
     /// Names and explanations. Counters get `_total` at the end of their names.
     fn register(&mut self) {
         let registry = &mut self.registry;
-        registry.register(
-            "tutti_decision_duration_seconds",
-            "Time of one decision: that of a step divided by its decisions",
-            self.decisions.clone(),
-        );
+        self.times.register(registry);
         registry.register(
             "tutti_step_duration_seconds",
             "Time of one step: taking in what happened, and deciding",
@@ -96,22 +91,19 @@ impl Metrics {
         self.leading.set(i64::from(leads));
     }
 
-    /// What a step took in and decided, and how long it took.
+    /// Somebody who watches the core decide and measures it.
+    pub(super) fn stopwatch(&self) -> Stopwatch<'_> {
+        Stopwatch::new(&self.times)
+    }
+
+    /// What a step took in and told, and how long it took.
     pub(crate) fn stepped(&self, inputs_count: usize, effects: &[Effect], time: Duration) {
         self.inputs.inc_by(inputs_count as u64);
         self.steps.observe(time.as_secs_f64());
-        let mut decisions: u32 = 0;
         for effect in effects {
-            match effect {
-                Effect::Report(Fact::Placed { .. } | Fact::Waiting { .. }) => decisions += 1,
-                Effect::Report(Fact::BadObject(error)) => {
-                    self.bad_objects.get_or_create(&KindLabel { kind: error.kind.as_str() }).inc();
-                }
-                _ => {}
+            if let Effect::Report(Fact::BadObject(error)) = effect {
+                self.bad_objects.get_or_create(&KindLabel { kind: error.kind.as_str() }).inc();
             }
-        }
-        for _ in 0..decisions {
-            self.decisions.observe(time.as_secs_f64() / f64::from(decisions));
         }
     }
 }
@@ -120,11 +112,10 @@ impl Metrics {
 mod tests {
     use super::super::numbers::Snapshot;
     use super::*;
-    use crate::core::counters::{Counters, Gauges};
+    use crate::core::counters::{Attempt, Counters, Gauges, Outcome};
     use crate::core::gangs::GangState;
+    use crate::core::observer::Observer as _;
     use prometheus_client::encoding::text::encode;
-    use tutti_engine::UnitKey;
-    use tutti_model::ObjectKey;
 
     fn render(metrics: &Metrics) -> String {
         let mut text = String::new();
@@ -139,16 +130,34 @@ mod tests {
     }
 
     #[test]
-    fn steps_and_decisions_are_timed() {
+    fn steps_and_decisions_are_timed_each_by_itself() {
         let metrics = Metrics::default();
-        let unit = UnitKey::Pod(ObjectKey::new("a", "p"));
-        let placed = Effect::Report(Fact::Placed { unit: unit.clone(), pods: 1, nodes: 1, left_out: 0 });
-        let waits = Effect::Report(Fact::Waiting { unit, message: "no room".into(), gathering: false });
-        metrics.stepped(7, &[placed, waits], Duration::from_millis(4));
+        metrics.stepped(7, &[], Duration::from_millis(4));
+        assert_has(&render(&metrics), &["tutti_decision_duration_seconds_count 0"]);
+        let mut stopwatch = metrics.stopwatch();
+        let attempt = |is_group, outcome| Attempt { profile: "tutti".into(), is_group, outcome };
+        for attempt in [
+            Some(attempt(false, Outcome::Scheduled)),
+            Some(attempt(true, Outcome::Scheduled)),
+            Some(attempt(true, Outcome::Unschedulable)),
+            None,
+        ] {
+            stopwatch.asks();
+            stopwatch.decides();
+            stopwatch.done(attempt.as_ref());
+        }
+        // It has nothing more to say.
+        stopwatch.asks();
+        stopwatch.decides();
+        let attempts = "scheduler_podgroup_scheduling_attempt_duration_seconds_count";
         let lines = [
-            "tutti_decision_duration_seconds_count 2",
+            "tutti_decision_duration_seconds_count 4",
             "tutti_step_duration_seconds_count 1",
             "tutti_inputs_total 7",
+            "scheduler_scheduling_algorithm_duration_seconds_count 1",
+            "scheduler_podgroup_scheduling_algorithm_duration_seconds_count 2",
+            &format!("{attempts}{{profile=\"tutti\",result=\"scheduled\"}} 1"),
+            &format!("{attempts}{{profile=\"tutti\",result=\"unschedulable\"}} 1"),
         ];
         assert_has(&render(&metrics), &lines);
     }

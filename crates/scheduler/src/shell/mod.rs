@@ -14,6 +14,7 @@ mod send;
 mod serve;
 mod state;
 mod status;
+mod stopwatch;
 mod watch;
 mod watches;
 mod workloads;

@@ -1,6 +1,6 @@
 //! The core's own numbers, in the words of Prometheus. Names are kube-scheduler's where the meaning is the same.
 
-use crate::core::counters::{Attempts, BUCKETS_MS, Counters, Gauges, Histogram};
+use crate::core::counters::{Attempts, BUCKETS_MS, Counters, Gauges, Histogram, Outcome};
 use crate::core::gangs::GangState;
 use crate::core::waits::Constraint;
 use prometheus_client::collector::Collector;
@@ -136,12 +136,9 @@ impl Writer<'_> {
     ) -> Result<(), Error> {
         let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
         for (profile, attempts) in by_profile {
-            for (result, value) in [
-                ("scheduled", attempts.scheduled),
-                ("unschedulable", attempts.unschedulable),
-                ("error", attempts.error),
-            ] {
-                let labels = [("profile", &**profile), ("result", result)];
+            for outcome in Outcome::ALL {
+                let labels = [("profile", &**profile), ("result", outcome.as_str())];
+                let value = attempts.of(outcome);
                 metric.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&value, None)?;
             }
         }

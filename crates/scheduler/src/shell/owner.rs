@@ -129,7 +129,8 @@ impl Owner {
 
     fn step(&mut self, batch: &mut Vec<Input>) {
         let (started, inputs_count) = (Instant::now(), batch.len());
-        let effects = self.core.step(batch.drain(..), self.clock.now());
+        let mut stopwatch = self.status.metrics.stopwatch();
+        let effects = self.core.step_observed(batch.drain(..), self.clock.now(), &mut stopwatch);
         self.status.metrics.stepped(inputs_count, &effects, started.elapsed());
         for effect in effects {
             self.perform(effect);

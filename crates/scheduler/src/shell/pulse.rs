@@ -86,12 +86,13 @@ impl Pulse {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::body::Bytes;
+    use axum::body::{Body as Answer, Bytes};
     use axum::http::Response;
     use futures::StreamExt as _;
     use k8s_openapi::api::core::v1::Node;
     use kube::Api;
     use kube::runtime::watcher::{Config, watcher};
+    use serde_json::json;
     use std::convert::Infallible;
     use tokio::sync::watch;
 
@@ -121,18 +122,19 @@ mod tests {
                         let _ = mood.changed().await;
                         Err(std::io::Error::other("connection reset"))
                     }
-                    Mood::Forbids => answer(403, Body::from(br#"{"kind":"Status","code":403}"#.to_vec())),
+                    Mood::Forbids => answer(403, Answer::from(r#"{"kind":"Status","code":403}"#)),
                     Mood::Quiet if request.uri().query().is_some_and(|query| query.contains("watch=")) => {
                         let changed = async move {
                             let _ = mood.changed().await;
                             None::<Result<Bytes, Infallible>>
                         };
                         let stream = futures::stream::once(changed).filter_map(std::future::ready);
-                        answer(200, Body::wrap_body(axum::body::Body::from_stream(stream)))
+                        answer(200, Answer::from_stream(stream))
                     }
                     Mood::Quiet => {
-                        let list = br#"{"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}"#;
-                        answer(200, Body::from(list.to_vec()))
+                        let list = json!({"kind": "NodeList", "apiVersion": "v1", "items": [],
+                                          "metadata": {"resourceVersion": "1"}});
+                        answer(200, Answer::from(list.to_string()))
                     }
                 }
             }
@@ -160,7 +162,10 @@ mod tests {
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        panic!("{:?}, and silence was {expected} to be found", pulses.longest_silence(Instant::now() + LATER));
+        panic!(
+            "{:?}, and silence was {expected} to be found",
+            pulses.longest_silence(Instant::now() + LATER)
+        );
     }
 
     #[tokio::test]

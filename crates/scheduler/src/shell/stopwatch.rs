@@ -1,0 +1,103 @@
+//! How long decisions take. The core says when they begin and end; only here is a clock.
+
+use crate::core::counters::Attempt;
+use crate::core::observer::Observer;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+use std::time::Instant;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AttemptLabels {
+    profile: String,
+    result: &'static str,
+}
+
+/// Times from 10 µs to about 5 s.
+pub(super) fn histogram() -> Histogram {
+    Histogram::new(exponential_buckets(0.000_01, 2.5, 15))
+}
+
+/// What was measured.
+#[derive(Debug)]
+pub(super) struct Times {
+    decisions: Histogram,
+    pod_algorithm: Histogram,
+    group_algorithm: Histogram,
+    group_attempts: Family<AttemptLabels, Histogram>,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self {
+            decisions: histogram(),
+            pod_algorithm: histogram(),
+            group_algorithm: histogram(),
+            group_attempts: Family::new_with_constructor(histogram),
+        }
+    }
+}
+
+impl Times {
+    pub(super) fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "tutti_decision_duration_seconds",
+            "Time of one decision: searching, and noting all that follows from it",
+            self.decisions.clone(),
+        );
+        registry.register(
+            "scheduler_scheduling_algorithm_duration_seconds",
+            "Time of searching for a place for a pod on its own",
+            self.pod_algorithm.clone(),
+        );
+        registry.register(
+            "scheduler_podgroup_scheduling_algorithm_duration_seconds",
+            "Time of searching for places for a pod group",
+            self.group_algorithm.clone(),
+        );
+        registry.register(
+            "scheduler_podgroup_scheduling_attempt_duration_seconds",
+            "Time of one decision about a pod group, without its bindings",
+            self.group_attempts.clone(),
+        );
+    }
+}
+
+/// Measures one decision after the other.
+pub(super) struct Stopwatch<'a> {
+    times: &'a Times,
+    asked: Instant,
+    decided: Instant,
+}
+
+impl<'a> Stopwatch<'a> {
+    pub(super) fn new(times: &'a Times) -> Self {
+        let now = Instant::now();
+        Self { times, asked: now, decided: now }
+    }
+}
+
+impl Observer for Stopwatch<'_> {
+    fn asks(&mut self) {
+        self.asked = Instant::now();
+    }
+
+    fn decides(&mut self) {
+        self.decided = Instant::now();
+    }
+
+    fn done(&mut self, attempt: Option<&Attempt>) {
+        let whole = self.asked.elapsed().as_secs_f64();
+        self.times.decisions.observe(whole);
+        let Some(Attempt { profile, is_group, outcome }) = attempt else { return };
+        let search = self.decided.saturating_duration_since(self.asked).as_secs_f64();
+        if *is_group {
+            self.times.group_algorithm.observe(search);
+            let labels = AttemptLabels { profile: profile.to_string(), result: outcome.as_str() };
+            self.times.group_attempts.get_or_create(&labels).observe(whole);
+        } else {
+            self.times.pod_algorithm.observe(search);
+        }
+    }
+}
