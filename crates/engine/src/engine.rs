@@ -18,10 +18,10 @@ use crate::shape::{AboutPods, Resources, Shape, ShapeId, Shapes};
 use crate::solve::{Outcome, Tables, solve};
 use crate::starving::Starving;
 use crate::txn::Txn;
-use crate::volumes::Volumes;
+use crate::volumes::{ClaimPlan, Volumes};
 use crate::wake::{Bed, Offer, Sleepers};
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use tutti_model::{Node, ObjectKey, Pod, Text, Time};
@@ -295,9 +295,13 @@ impl Engine {
         let lifted = self.lift_holds(&unit);
         let (mut tables, branches_max) = self.tables();
         let outcome = solve(&members.request(), &mut tables, branches_max);
-        if let Outcome::Placed(seats) = outcome {
-            return Some(self.place(unit, members, &seats, &lifted, now));
-        }
+        let outcome = match outcome {
+            Outcome::Placed(seats) => match self.plan_claims(members.seated(&seats)) {
+                Some(claims) => return Some(self.place(unit, members, &seats, claims, &lifted, now)),
+                None => Outcome::Undecided(self.without_volumes(&members)),
+            },
+            other => other,
+        };
         let usable = self.usable_seats(&unit, &members);
         let is_guess = members.shapes().iter().any(|&shape| self.shapes.get(shape).volumes.is_guess);
         self.holds.restore(&lifted, &mut self.nodes);
@@ -325,6 +329,7 @@ impl Engine {
         unit: UnitKey,
         mut members: Members,
         seats: &[(usize, NodeId, u32)],
+        claims: BTreeMap<ObjectKey, ClaimPlan>,
         lifted: &[Promise],
         now: Time,
     ) -> Decision {
@@ -343,7 +348,6 @@ impl Engine {
         self.flush.placed(&unit);
         self.starves_no_more(&unit, now);
         placed.sort_unstable();
-        let claims = self.plan_claims(&placed);
         let mut seats = Vec::with_capacity(placed.len());
         for (pod, node) in placed {
             let Some(row) = self.pods.pod(&pod) else { continue };

@@ -1,6 +1,7 @@
 //! The members of a unit that want a seat, by kind, and how the groups of the unit stand.
 
 use crate::decision::{Standing, UnitKey};
+use crate::nodes::NodeId;
 use crate::pods::PodRow;
 use crate::refusal::{Refusal, Scattered};
 use crate::shape::ShapeId;
@@ -111,6 +112,19 @@ impl Members {
     /// True if it matters to which domain a node belongs.
     pub(crate) fn cares_about_domains(&self) -> bool {
         self.tree.is_some()
+    }
+
+    /// Whom these seats are for, as [`Members::draw`] takes them out.
+    pub(crate) fn seated<'a>(
+        &'a self,
+        seats: &'a [(usize, NodeId, u32)],
+    ) -> impl Iterator<Item = (&'a ObjectKey, NodeId)> {
+        let mut drawn = vec![0; self.by_kind.len()];
+        seats.iter().flat_map(move |&(index, node, count)| {
+            let next = self.by_kind[index].1.iter().skip(drawn[index]).take(count as usize);
+            drawn[index] += count as usize;
+            next.map(move |pod| (pod, node))
+        })
     }
 
     /// Takes out the next members of a kind, by rank and name.

@@ -268,23 +268,22 @@ mod tests {
         );
     }
 
-    #[test]
-    fn an_event_fits_the_limits_of_the_api() {
-        let note = EventNote {
-            regarding: Regarding {
-                api_version: "v1".into(),
-                kind: "Node".into(),
-                key: ObjectKey::new("", "n".repeat(253)),
-                uid: "u".into(),
-            },
+    fn note(kind: &str, key: ObjectKey, reason: &str, message: &str) -> EventNote {
+        EventNote {
+            regarding: Regarding { api_version: "v1".into(), kind: kind.into(), key, uid: "u".into() },
             severity: Severity::Warning,
-            reason: "Invalid".into(),
-            message: "é".repeat(2000).into(),
+            reason: reason.into(),
+            message: message.into(),
             first: Time(1000),
             last: Time(2000),
             count: 3,
             serial: 1,
-        };
+        }
+    }
+
+    #[test]
+    fn an_event_fits_the_limits_of_the_api() {
+        let note = note("Node", ObjectKey::new("", "n".repeat(253)), "Invalid", &"é".repeat(2000));
         let event = event(&note, "tutti", "tutti-0");
         assert_eq!(event.metadata.namespace.as_deref(), Some("default"));
         assert!(event.metadata.name.unwrap().len() <= 253);
@@ -294,24 +293,9 @@ mod tests {
 
     #[test]
     fn an_event_names_what_was_being_done_as_users_know_it() {
-        let key = ObjectKey::new("a", "p");
-        let note = |reason: &str| EventNote {
-            regarding: Regarding {
-                api_version: "v1".into(),
-                kind: "Pod".into(),
-                key: key.clone(),
-                uid: "u".into(),
-            },
-            severity: Severity::Normal,
-            reason: reason.into(),
-            message: "m".into(),
-            first: Time(1000),
-            last: Time(1000),
-            count: 1,
-            serial: 1,
-        };
         for (reason, action) in [("Scheduled", "Binding"), ("FailedScheduling", "Scheduling")] {
-            assert_eq!(event(&note(reason), "tutti", "tutti-0").action.as_deref(), Some(action));
+            let note = note("Pod", ObjectKey::new("a", "p"), reason, "m");
+            assert_eq!(event(&note, "tutti", "tutti-0").action.as_deref(), Some(action));
         }
     }
 }

@@ -5,8 +5,10 @@ use super::plan::Seated;
 use super::{ClaimPlan, VolumeState, Volumes, claim_keys};
 use crate::engine::Engine;
 use crate::index::remove_from;
+use crate::members::Members;
 use crate::nodes::NodeId;
 use crate::pods::PodRow;
+use crate::refusal::{NoRoom, NodeReason};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tutti_model::{AttachLimits, ObjectKey, StorageClass, Text, Time, Volume, VolumeClaim, VolumeUse};
@@ -143,17 +145,27 @@ impl Engine {
         self.refresh(&concerned, Wake::Changed, now);
     }
 
-    /// What is to become of the unbound claims of pods that were just given a node.
-    pub(crate) fn plan_claims(&self, placed: &[(ObjectKey, NodeId)]) -> BTreeMap<ObjectKey, ClaimPlan> {
-        let seat = |(pod, node): &'_ (ObjectKey, NodeId)| -> Option<_> {
-            Some((self.pods.pod(pod)?.claims.as_slice(), self.nodes.node(*node)?))
+    /// What is to become of the unbound claims of pods that are to be given a node. Nothing if there are too few volumes:
+    /// the solver rules that out, but by other means, and if the two should disagree nobody is seated.
+    pub(crate) fn plan_claims<'a>(
+        &'a self,
+        seated: impl Iterator<Item = (&'a ObjectKey, NodeId)>,
+    ) -> Option<BTreeMap<ObjectKey, ClaimPlan>> {
+        let seat = |(pod, node)| -> Option<Seated<'a>> {
+            let claims = self.pods.pod(pod)?.claims.as_slice();
+            Some((pod, claims, self.nodes.node(node)?))
         };
-        let found = placed.iter().filter_map(|placed| Some((&placed.0, seat(placed)?)));
-        let seats: Vec<Seated<'_>> = found.map(|(pod, (claims, node))| (pod, claims, node)).collect();
-        match self.volumes.plan(&seats) {
-            Some(plans) => plans,
-            None => panic!("the solver seated pods for whose claims there are too few volumes"),
-        }
+        let mut seats: Vec<Seated<'_>> =
+            seated.filter_map(seat).filter(|(_, claims, _)| !claims.is_empty()).collect();
+        seats.sort_unstable_by_key(|(pod, _, _)| *pod);
+        self.volumes.plan(&seats)
+    }
+
+    /// What is missing if seats were found for members but no volumes.
+    pub(crate) fn without_volumes(&self, members: &Members) -> NoRoom {
+        let nodes = self.nodes.ids().filter(|&id| self.nodes.node(id).is_some()).count() as u32;
+        let ruled_out = vec![(NodeReason::NoVolume, nodes)];
+        NoRoom { needed: members.need(), nodes, ruled_out, ..NoRoom::default() }
     }
 
     /// A pod has left its node: what was planned for its claims is off, and who waited for them may have them.
@@ -324,5 +336,34 @@ impl Volumes {
             pods.extend(self.sharers(&claim.class));
         }
         pods
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decision::Decision;
+    use crate::engine::Config;
+    use crate::event::Event;
+    use crate::refusal::Refusal;
+    use tutti_model::scenario::Scenario;
+
+    #[test]
+    fn seats_for_which_no_volumes_are_found_are_not_taken() {
+        let text = "node a cpu=4
+                    class local wait
+                    volume v class=local size=5Gi
+                    claim c class=local size=1Gi
+                    pod p cpu=1 claim:c";
+        let mut engine = Engine::new(Config::default());
+        for event in Event::of_scenario(&Scenario::parse(text).unwrap()) {
+            engine.apply(event, Time::default());
+        }
+        // No event does this: the shape of the pod asks for less than the claim.
+        engine.volumes.claims.get_mut(&ObjectKey::new("default", "c")).unwrap().size = i64::MAX;
+        let Decision::Wait(waiting) = engine.decide(Time::default()) else { panic!("it has no volume") };
+        let Refusal::Undecided(room) = waiting.refusal else { panic!("the search found seats") };
+        assert_eq!((room.needed, room.ruled_out), (1, vec![(NodeReason::NoVolume, 1)]));
+        assert_eq!(engine.assumed(), []);
     }
 }
