@@ -1,7 +1,7 @@
 //! Pod groups of our own, as a custom kind with a pod label.
 
 use crate::harness::{World, eventually};
-use kube::api::{Api, ApiResource, DynamicObject, PostParams};
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -56,23 +56,37 @@ async fn gangs_basic_groups_and_plain_pods_run_where_kubernetes_has_no_groups() 
         member(&world, &format!("gang-{index}"), "gang").await;
     }
     let groups = api(&world, "tutti.dev", "v1alpha1", "PodGroup");
-    let condition = |status: &'static str| {
+    let condition = |status: &'static str, generation: i64| {
         let groups = groups.clone();
         eventually("the group says how it is", move || {
             let groups = groups.clone();
             async move {
                 let group = groups.get("gang").await.expect("the group is there");
                 let conditions = group.data["status"]["conditions"].as_array().cloned().unwrap_or_default();
-                conditions.into_iter().find(|c| c["status"] == status)
+                conditions
+                    .into_iter()
+                    .find(|c| c["status"] == status && c["observedGeneration"] == generation)
             }
         })
     };
-    let waits = condition("False").await;
+    let set_minimum = |minimum: u32| {
+        let body = json!({"spec": {"schedulingPolicy": {"gang": {"minCount": minimum}}}});
+        let groups = groups.clone();
+        async move {
+            let patch = Patch::Merge(body);
+            groups.patch("gang", &PatchParams::default(), &patch).await.expect("the group is changed");
+        }
+    };
+    let waits = condition("False", 1).await;
     assert_eq!(waits["type"], "PodGroupInitiallyScheduled");
     assert_eq!(world.counts().await, (0, 0), "two would fit, but not three");
+    set_minimum(4).await;
+    condition("False", 2).await;
+    set_minimum(3).await;
+    condition("False", 3).await;
     world.node("n2", "1").await;
     world.wait_running(3).await;
-    condition("True").await;
+    condition("True", 3).await;
 
     group(&world, "basic", &json!({"basic": {}})).await;
     world.node("n3", "2").await;

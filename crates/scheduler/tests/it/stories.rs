@@ -83,6 +83,23 @@ async fn late_members_join_and_a_late_group_is_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gang_that_has_started_says_so_for_good_even_if_it_breaks() {
+    let world = World::start().await;
+    world.node("n1", "2").await;
+    world.gang("g", 2).await;
+    world.members("g", 0..2, "1").await;
+    world.wait_running(2).await;
+    let started = world.wait_condition("g", "True").await;
+    world.delete_pod("g-0").await;
+    world.pod("g-2", Some("g"), "9").await;
+    let message = world.wait_event("g-2", "FailedScheduling").await;
+    assert!(message.starts_with("pod group g: 0/1 nodes are available"), "{message}");
+    // What groups are told goes out before what their members are.
+    assert_eq!(world.wait_condition("g", "True").await, started, "not a word of it has changed");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn plain_pods_are_placed_and_a_stopped_scheduler_leaves_the_rest_to_the_next() {
     let mut world = World::start().await;
     world.node("n1", "4").await;

@@ -74,6 +74,7 @@ const TABLE: &[Row] = &[
             Run(1),
             Members(1),
             Waits(3, ""),
+            Group("True", ""),
             Run(1),
             Members(1),
             Run(3),
