@@ -42,6 +42,8 @@ pub struct ClusterOptions {
     pub controllers: Option<controllers::Options>,
     /// The Kubernetes that the API server is like.
     pub release: Release,
+    /// Whether pod groups are served, and what they are made of. Kubernetes does so only where it is told to.
+    pub workload_apis: bool,
     /// Whether namespaces have a service account, and pods run as one.
     pub service_accounts: bool,
 }
@@ -58,6 +60,7 @@ impl Default for ClusterOptions {
             simulate_nodes: true,
             controllers: Some(controllers::Options::default()),
             release: Release::default(),
+            workload_apis: true,
             service_accounts: true,
         }
     }
@@ -144,6 +147,7 @@ impl Cluster {
 
         let server = ApiServer::new(server::Options {
             release: options.release,
+            workload_apis: options.workload_apis,
             service_accounts: options.service_accounts,
             ..server::Options::default()
         });
@@ -160,9 +164,11 @@ impl Cluster {
             tasks.spawn(controllers::run(in_process.clone(), controllers, ended(shutdown.clone())));
         }
         // Part of the API rather than a convenience: what the API server protects, somebody has to let go.
-        let protection =
-            controllers::protect_groups(in_process.clone(), options.release, ended(shutdown.clone()));
-        tasks.spawn(protection);
+        if options.workload_apis {
+            let protection =
+                controllers::protect_groups(in_process.clone(), options.release, ended(shutdown.clone()));
+            tasks.spawn(protection);
+        }
         if options.simulate_nodes {
             tasks.spawn(kubelet::run(in_process.clone(), options.kubelets, ended(shutdown)));
         }

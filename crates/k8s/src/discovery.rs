@@ -18,8 +18,10 @@ const COMPOSITES: &str = "compositepodgroups";
 /// Pause before the cluster is asked a second time what it serves; every further one is twice as long, up to a limit.
 const PAUSE_FIRST: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(15);
-/// How often it is asked whether it serves something else by now.
-const INTERVAL: Duration = Duration::from_secs(30);
+/// Pause before it is asked whether it serves something else by now: short at first, because what is installed together
+/// does not come at the same moment; every further one is twice as long, up to a limit.
+const INTERVAL_FIRST: Duration = Duration::from_secs(1);
+const INTERVAL_MAX: Duration = Duration::from_secs(30);
 
 /// How a pod says to which group it belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -98,13 +100,14 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// A cluster without pod groups.
+    /// A cluster without pod groups. Only ours can be added to it, so pods that name one of these wait for it: placed alone
+    /// they would break the gang that they are meant for.
     pub fn plain() -> Self {
         Self {
             pod_group: None,
             composite: None,
             group_condition: FLAVOURS[0].condition,
-            link: GroupLink::default(),
+            link: GroupLink::Label,
             storage: false,
             optional: false,
         }
@@ -200,8 +203,10 @@ pub async fn discover_patiently(
 
 /// Completes when the cluster serves other APIs than these.
 pub async fn changed(client: &Client, known: &Capabilities) {
+    let mut interval = INTERVAL_FIRST;
     loop {
-        tokio::time::sleep(INTERVAL).await;
+        tokio::time::sleep(interval).await;
+        interval = (interval * 2).min(INTERVAL_MAX);
         match Capabilities::discover(client).await {
             Ok(found) if found != *known => {
                 tracing::info!("the cluster serves other APIs than before");

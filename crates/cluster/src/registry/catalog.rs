@@ -9,6 +9,8 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 #[derive(Debug)]
 pub struct Catalog {
     release: Release,
+    /// Whether pod groups are served, and what they are made of.
+    workload_apis: bool,
     custom: RwLock<Arc<CustomKinds>>,
 }
 
@@ -41,7 +43,12 @@ pub(crate) enum CustomState {
 impl Catalog {
     /// What this release serves.
     pub fn new(release: Release) -> Self {
-        Self { release, custom: RwLock::default() }
+        Self { release, workload_apis: true, custom: RwLock::default() }
+    }
+
+    /// The same where the workload API is not switched on.
+    pub fn without_workload_apis(self) -> Self {
+        Self { workload_apis: false, ..self }
     }
 
     /// The release that is served.
@@ -60,10 +67,17 @@ impl Catalog {
 
     /// The resources that are served, in the order of discovery.
     pub fn resources(&self) -> impl Iterator<Item = &'static Resource> + use<> {
-        let table = built_in(self.release).iter().filter(|resource| !resource.versions.is_empty());
         let custom = self.custom();
         let served: Vec<_> = custom.served().map(|(_, slot)| slot.resource).collect();
-        table.chain(served)
+        self.built_in().map(|(_, row)| row).chain(served)
+    }
+
+    /// The built-in resources that are served, and their positions.
+    fn built_in(&self) -> impl Iterator<Item = (usize, &'static Resource)> + use<> {
+        let workload_apis = self.workload_apis;
+        let rows = built_in(self.release).iter().enumerate();
+        // Only versions of the workload API differ between releases.
+        rows.filter(move |(_, row)| !row.versions.is_empty() && (workload_apis || row.by_release.is_none()))
     }
 
     /// The resource that is served under this group, version and plural name, and the version as the registry
@@ -86,13 +100,12 @@ impl Catalog {
     }
 
     fn find_by<T>(&self, test: impl Fn(&'static Resource) -> Option<T>) -> Option<(ResourceId, T)> {
-        let table = built_in(self.release);
-        let mut all = table.iter().enumerate();
+        let mut rows = self.built_in();
         let built_in =
-            all.find_map(|(index, resource)| Some((ResourceId { index, resource }, test(resource)?)));
+            rows.find_map(|(index, resource)| Some((ResourceId { index, resource }, test(resource)?)));
         built_in.or_else(|| {
             self.custom().served().find_map(|(at, Slot { resource, .. })| {
-                Some((ResourceId { index: table.len() + at, resource }, test(resource)?))
+                Some((ResourceId { index: table::RESOURCES.len() + at, resource }, test(resource)?))
             })
         })
     }
@@ -187,6 +200,19 @@ mod tests {
                     "{release} {version} {plural}"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn without_the_workload_api_everything_else_is_served() {
+        for release in Release::CHOICES {
+            let (with, without) = (Catalog::new(release), Catalog::new(release).without_workload_apis());
+            let kinds = |catalog: &Catalog| catalog.resources().map(|r| r.kind).collect::<Vec<_>>();
+            let mut expected = kinds(&with);
+            expected.retain(|kind| !["Workload", "PodGroup", "CompositePodGroup"].contains(kind));
+            assert_eq!(kinds(&without), expected, "{release}");
+            assert!(without.of_kind("scheduling.k8s.io", "Workload").is_none(), "{release}");
+            assert!(without.find("scheduling.k8s.io", "v1", "priorityclasses").is_some(), "{release}");
         }
     }
 

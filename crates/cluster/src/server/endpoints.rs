@@ -44,11 +44,20 @@ pub(super) fn answer(server: &ApiServer, request: &Request, parts: &[&str]) -> R
     }
 }
 
+/// True if something is served under the path of a document.
+fn is_served(catalog: &Catalog, path: &str) -> bool {
+    catalog.resources().flat_map(Resource::places).any(|place| match place.group {
+        "" => path.strip_prefix("api/") == Some(place.version),
+        group => path.strip_prefix("apis/") == Some(&*api_version(group, place.version)),
+    })
+}
+
 /// The list of all documents, with the hash of each in its address.
 fn openapi_index(catalog: &Catalog) -> Value {
     let custom = catalog.custom_documents();
     let paths: Map<String, Value> = schema::openapi_documents(catalog.release())
         .iter()
+        .filter(|(path, _)| is_served(catalog, path))
         .chain(&custom)
         .map(|(path, document)| {
             let url = format!("/openapi/v3/{path}?hash={}", document.hash);
@@ -111,7 +120,8 @@ fn aggregated_or(
 }
 
 fn document(catalog: &Catalog, headers: &HeaderMap, path: &str) -> Result<Response, ApiError> {
-    let built_in = schema::openapi_documents(catalog.release()).get(path).cloned();
+    let built_in =
+        schema::openapi_documents(catalog.release()).get(path).filter(|_| is_served(catalog, path)).cloned();
     let document = built_in.or_else(|| catalog.custom_documents().remove(path));
     let document = document.ok_or_else(ApiError::no_such_path)?;
     let etag = format!("\"{}\"", document.hash);

@@ -69,6 +69,8 @@ pub struct Options {
     pub environment: Arc<dyn Environment>,
     /// The Kubernetes that is served.
     pub release: Release,
+    /// Whether pod groups are served, and what they are made of.
+    pub workload_apis: bool,
     /// Whether namespaces have a service account, and pods run as one.
     pub service_accounts: bool,
 }
@@ -80,6 +82,7 @@ impl Default for Options {
             bookmark_interval: Duration::from_secs(60),
             environment: Arc::new(SystemEnvironment),
             release: Release::default(),
+            workload_apis: true,
             service_accounts: true,
         }
     }
@@ -127,9 +130,10 @@ impl ApiServer {
     /// A server over a new store that holds nothing but the namespaces and priority classes that every
     /// cluster has.
     pub fn new(options: Options) -> Arc<Self> {
+        let catalog = Catalog::new(options.release);
         let server = Arc::new(Self {
             store: Arc::new(MemoryStore::new(options.limits, Arc::clone(&options.environment))),
-            catalog: Catalog::new(options.release),
+            catalog: if options.workload_apis { catalog } else { catalog.without_workload_apis() },
             serving_definitions: std::sync::Mutex::default(),
             options,
             closing: tokio::sync::watch::Sender::new(false),

@@ -1,6 +1,7 @@
 //! The scheduler against the embedded cluster, through TLS and HTTP.
 
 mod composites;
+mod discovery;
 mod faulty;
 mod hand_over;
 mod harness;
@@ -8,11 +9,12 @@ mod http_soak;
 mod journal;
 mod malformed;
 mod optional;
-mod own_groups;
 mod profiles;
+mod shape;
 mod sim;
 mod soak;
 mod stories;
 mod topology;
 mod truth_table;
+mod user;
 mod workloads;

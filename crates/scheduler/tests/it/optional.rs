@@ -2,7 +2,7 @@
 //! looked up, and what may not be read stops nobody.
 
 use crate::harness::{World, eventually};
-use crate::own_groups::{api, define};
+use crate::shape::Shape;
 use http::{Request, Response, StatusCode};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use kube::Client;
@@ -12,16 +12,12 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tower::BoxError;
-use tutti_k8s::Capabilities;
 
 async fn create(world: &World, group: &str, version: &str, object: &Value) {
     let kind = object["kind"].as_str().expect("objects say what they are").to_owned();
     let object = serde_json::from_value(object.clone()).expect("it is an object");
-    let objects = api(world, group, version, &kind);
-    eventually(&format!("{kind} is taken"), || async {
-        objects.create(&PostParams::default(), &object).await.ok().map(drop)
-    })
-    .await;
+    let objects = world.objects(group, version, &kind);
+    objects.create(&PostParams::default(), &object).await.expect("the object is taken");
 }
 
 /// Node `a` has more room, but two pods of the app `web`.
@@ -64,12 +60,9 @@ async fn pods_of_a_service_are_spread_over_nodes_by_default() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_group_of_our_own_has_the_priority_of_its_class_once_there_is_one() {
-    let mut world = World::empty().await;
-    define(&world).await;
-    world.start_scheduler_with(Capabilities::custom().with_optional());
-    let group = json!({"apiVersion": "tutti.dev/v1alpha1", "kind": "PodGroup", "metadata": {"name": "g"},
-                       "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}, "priorityClassName": "high"}});
-    create(&world, "tutti.dev", "v1alpha1", &group).await;
+    let mut world = World::of_shape(Shape::Custom).await;
+    world.start_scheduler(world.client.clone());
+    world.gang_with("g", 1, &json!({}), &json!({"priorityClassName": "high"})).await;
     let message = world.wait_event("g", "NotUnderstood").await;
     assert_eq!(
         message,
@@ -80,8 +73,8 @@ async fn a_group_of_our_own_has_the_priority_of_its_class_once_there_is_one() {
     let classes = Api::<PriorityClass>::all(world.client.clone());
     classes.create(&PostParams::default(), &class).await.expect("the class is taken");
     world.node("n", "2").await;
-    let fields = json!({"priorityClassName": "high"});
-    world.labelled_pod("g-0", &json!({"tutti.dev/pod-group": "g"}), &fields, "1").await;
+    let (labels, _) = world.shape.membership("g");
+    world.labelled_pod("g-0", &labels, &json!({"priorityClassName": "high"}), "1").await;
     world.wait_running(1).await;
     world.end().await;
 }

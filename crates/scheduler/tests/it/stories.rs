@@ -1,6 +1,8 @@
 //! Gangs from creation to running.
 
-use crate::harness::{World, eventually};
+use crate::harness::World;
+use crate::shape::Shape;
+use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gang_of_four_runs() {
@@ -22,25 +24,17 @@ async fn a_gang_of_four_runs() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn six_of_eight_start_nothing_and_the_group_says_why_until_a_node_joins() {
-    for version in ["v1beta1", "v1alpha2"] {
-        let world = World::start_with(version).await;
+    for shape in Shape::ALL.into_iter().filter(|shape| shape.condition().is_some()) {
+        let mut world = World::of_shape(shape).await;
+        world.start_scheduler(world.client.clone());
         world.node("n1", "6").await;
         world.gang("g", 8).await;
         world.members("g", 0..8, "1").await;
-        let condition = world.wait_condition("g", "False").await;
-        let message = eventually("all eight are seen", || async {
-            let condition = world.wait_condition("g", "False").await;
-            let message = condition["message"].as_str().unwrap_or_default().to_owned();
-            message.starts_with("6 of 8 members fit").then_some(message)
-        })
-        .await;
+        let condition = world.wait_condition_saying("g", "False", "6 of 8 members fit").await;
+        let message = condition["message"].as_str().unwrap_or_default();
         assert_eq!(condition["reason"], "Unschedulable");
         assert!(message.contains("short of 2 cpu"), "{message}");
-        eventually("members say why", || async {
-            let (status, found) = world.pod_condition("g-0").await?;
-            (status == "False" && found.contains(&message)).then_some(())
-        })
-        .await;
+        world.wait_waiting("g-0", message).await;
         assert_eq!(world.counts().await, (0, 0));
         world.node("n2", "2").await;
         world.wait_running(8).await;
@@ -96,6 +90,24 @@ async fn a_gang_that_has_started_says_so_for_good_even_if_it_breaks() {
     assert!(message.starts_with("pod group g: 0/1 nodes are available"), "{message}");
     // What groups are told goes out before what their members are.
     assert_eq!(world.wait_condition("g", "True").await, started, "not a word of it has changed");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pod_with_a_resource_claim_waits_and_says_so_and_its_gang_with_it() {
+    let world = World::start().await;
+    world.node("n1", "8").await;
+    let claims = json!([{"name": "gpu", "resourceClaimName": "one"}]);
+    world.pod_with("claims", &json!({"resourceClaims": claims}), "1").await;
+    world.gang("g", 2).await;
+    world.members("g", 0..1, "1").await;
+    let fields = json!({"resourceClaims": claims, "schedulingGroup": {"podGroupName": "g"}});
+    world.pod_with("g-1", &fields, "1").await;
+    world.pod("plain", None, "1").await;
+    for pod in ["claims", "g-0", "g-1"] {
+        world.wait_waiting(pod, "resource claim gpu").await;
+    }
+    world.wait_running(1).await;
     world.end().await;
 }
 

@@ -32,12 +32,8 @@ fn names(group: &str, range: std::ops::Range<usize>) -> Vec<String> {
 }
 
 async fn message_with(world: &World, group: &str, status: &str, part: &str) -> String {
-    eventually(&format!("{group} says {part:?}"), || async {
-        let condition = world.wait_condition(group, status).await;
-        let message = condition["message"].as_str().unwrap_or_default().to_owned();
-        message.contains(part).then_some(message)
-    })
-    .await
+    let condition = world.wait_condition_saying(group, status, part).await;
+    condition["message"].as_str().unwrap_or_default().to_owned()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -180,7 +176,7 @@ async fn a_bad_annotation_stops_its_group_only_until_it_is_mended() {
     world.wait_condition("good", "True").await;
     assert_eq!(world.node_of("bad-0").await, None);
     let mended = Patch::Merge(json!({"metadata": {"annotations": {LEVELS: "rack=required"}}}));
-    let groups = world.scheduling(world.version, "PodGroup");
+    let groups = world.groups();
     groups.patch("bad", &PatchParams::default(), &mended).await.expect("the group is changed");
     world.wait_running(4).await;
     world.end().await;
