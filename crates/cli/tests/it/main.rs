@@ -3,6 +3,7 @@
 // A test that meets what it does not expect should stop there and then.
 #![allow(clippy::unwrap_used)]
 
+mod broken;
 mod controller;
 mod demo;
 mod deploy;
@@ -12,7 +13,9 @@ mod jobs;
 mod kubectl;
 mod kubectl_script;
 mod process;
+mod replicas;
 mod scheduler;
 mod tidy;
 mod topology;
 mod up;
+mod world;

@@ -1,44 +1,19 @@
 //! `tutti scheduler` beside `tutti up --no-scheduler`: two processes, as beside any cluster.
 
 use crate::health::{free_address, get, metrics_of_the_living, wait_ready};
-use crate::process::{Folder, Running, run, tutti};
+use crate::process::{Folder, run};
+use crate::world::{World, eventually};
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
-use kube::Client;
 use kube::api::{Api, PostParams};
 use serde_json::json;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(30);
 const HEADER: &str = "apiVersion: tutti.dev/v1alpha1\nkind: SchedulerConfiguration\n";
 
-struct World {
-    client: Client,
-    folder: Folder,
-    _cluster: Running,
-}
-
+/// What only these tests ask.
 impl World {
-    async fn up() -> Self {
-        let folder = Folder::new();
-        let file = folder.file("kubeconfig");
-        let arguments = ["up", "--no-scheduler", "--port", "0", "--nodes", "1", "--kubeconfig", &file];
-        let mut cluster = Running::start(tutti(&arguments));
-        cluster.wait_for_line("Ctrl-C");
-        let text = std::fs::read_to_string(&file).unwrap();
-        let client = tutti_cluster::kubeconfig::client(&text).await.unwrap();
-        Self { client, folder, _cluster: cluster }
-    }
-
-    fn scheduler(&self, more: &[&str]) -> Running {
-        let kubeconfig = self.folder.file("kubeconfig");
-        let mut running =
-            Running::start(tutti(&[&["scheduler", "--kubeconfig", &kubeconfig], more].concat()));
-        running.wait_for_line("Ctrl-C");
-        running
-    }
-
     async fn pod(&self, name: &str, scheduler_name: &str) {
         let pod: Pod = serde_json::from_value(json!({
             "metadata": {"name": name},
@@ -48,41 +23,29 @@ impl World {
         self.pods().create(&PostParams::default(), &pod).await.unwrap();
     }
 
-    fn pods(&self) -> Api<Pod> {
-        Api::default_namespaced(self.client.clone())
-    }
-
     async fn is_bound(&self, pod: &str) -> bool {
         self.pods().get(pod).await.unwrap().spec.unwrap().node_name.is_some()
     }
 
     /// Why a pod waits, once it says so.
     async fn wait_reason(&self, pod: &str) -> String {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let status = self.pods().get(pod).await.unwrap().status.unwrap_or_default();
-            let conditions = status.conditions.unwrap_or_default();
-            let scheduled = conditions.into_iter().find(|condition| condition.type_ == "PodScheduled");
-            if let Some(condition) = scheduled {
-                return condition.message.unwrap();
-            }
-            assert!(Instant::now() < deadline, "{pod} never said why it waits");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        eventually(&format!("{pod} says why it waits"), || async {
+            let status = self.pods().get(pod).await.unwrap().status?;
+            let scheduled =
+                status.conditions?.into_iter().find(|condition| condition.type_ == "PodScheduled");
+            scheduled?.message
+        })
+        .await
     }
 
     async fn wait_bound(&self, pod: &str) {
-        let deadline = Instant::now() + PATIENCE;
-        while !self.is_bound(pod).await {
-            assert!(Instant::now() < deadline, "{pod} never got a node");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        eventually(&format!("{pod} has a node"), || async { self.is_bound(pod).await.then_some(()) }).await;
     }
 }
 
 #[tokio::test]
 async fn a_scheduler_of_its_own_places_pods_and_says_how_it_is() {
-    let world = World::up().await;
+    let world = World::up(&["--nodes", "1"]).await;
     world.pod("mine", "tutti").await;
     world.pod("default", "default-scheduler").await;
     let address = free_address();
@@ -101,7 +64,7 @@ async fn a_scheduler_of_its_own_places_pods_and_says_how_it_is() {
 
 #[tokio::test]
 async fn a_leader_that_ends_gives_the_lease_back() {
-    let world = World::up().await;
+    let world = World::up(&["--nodes", "1"]).await;
     let address = free_address();
     let scheduler = world.scheduler(&["--http-address", &address]);
     assert_eq!(wait_ready(&address).await.trim(), "scheduling");
@@ -119,7 +82,7 @@ async fn a_leader_that_ends_gives_the_lease_back() {
 
 #[tokio::test]
 async fn a_dump_of_the_state_replays_to_the_same_reasons() {
-    let world = World::up().await;
+    let world = World::up(&["--nodes", "1"]).await;
     let address = free_address();
     let _scheduler = world.scheduler(&["--http-address", &address, "--leader-elect=false"]);
     let pod: Pod = serde_json::from_value(json!({
@@ -175,7 +138,7 @@ async fn a_dump_of_the_state_replays_to_the_same_reasons() {
 
 #[tokio::test]
 async fn a_changed_configuration_is_taken_over_and_a_wrong_one_is_not() {
-    let world = World::up().await;
+    let world = World::up(&["--nodes", "1"]).await;
     let file = world.folder.file("scheduler.yaml");
     let names = |names: &str| {
         std::fs::write(&file, format!("{HEADER}profiles: [{{schedulerNames: [{names}]}}]\n")).unwrap();
