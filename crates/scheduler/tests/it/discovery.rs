@@ -1,9 +1,11 @@
 //! Which way of serving groups the scheduler finds, and that it notices another one.
 
-use crate::harness::{World, metric};
+use crate::harness::{World, eventually};
 use crate::shape::Shape;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Client;
 use kube::api::{Api, DeleteParams};
+use serde_json::{Value, json};
 use tutti_cluster::cluster::ClusterOptions;
 use tutti_k8s::{Capabilities, GroupLink};
 use tutti_scheduler::Config;
@@ -58,15 +60,26 @@ async fn groups_that_are_defined_later_are_noticed_and_so_is_their_end() {
     world.gang("g", 2).await;
     world.wait_running(3).await;
     world.wait_condition("g", "True").await;
-    assert!(metric(&process, "scheduler_cache_size", "podgroups").await > 0.0, "the group is known");
+    assert_eq!(groups_api(&process).await, Some(json!("tutti.dev/v1alpha1/PodGroup")));
 
     let definitions = Api::<CustomResourceDefinition>::all(world.client.clone());
     let deleted = definitions.delete("podgroups.tutti.dev", &DeleteParams::default()).await;
     deleted.expect("the definition is there");
+    eventually("it is noticed that groups are not served any more", || async {
+        (groups_api(&process).await == Some(Value::Null)).then_some(())
+    })
+    .await;
     world.members("g", 2..3, "1").await;
     world.wait_waiting("g-2", "waiting for pod group default/g").await;
     world.pod("later", None, "1").await;
     world.wait_running(4).await;
     assert_eq!(world.node_of("g-2").await, None);
     world.end().await;
+}
+
+/// How groups are served, as the scheduler sees it; `None` while it starts anew.
+async fn groups_api(process: &Client) -> Option<Value> {
+    let request = http::Request::get("/debug/state").body(Vec::new()).expect("it is a request");
+    let mut state = process.request::<Value>(request).await.ok()?;
+    Some(state["groupsApi"].take())
 }
