@@ -103,7 +103,7 @@ const TABLE: &[Row] = &[
             Run(1),
             Pods(1),
             Waits(3, ""),
-            Group("True", ""),
+            Started,
             Run(1),
             Pods(1),
             Run(3),
