@@ -27,7 +27,7 @@ pub(super) fn start_with(world: &World<'_>, lease: &str, names: &[&str]) -> anyh
         "leaderElection": {"leaseNamespace": world.namespace, "leaseName": lease, "leaseDuration": "2s",
                            "renewDeadline": "1s300ms", "retryPeriod": "300ms"},
         // Few at a time, so that gangs have a middle to be killed in.
-        "limits": {"bindConcurrency": 20},
+        "limits": {"bindConcurrency": 8},
         "http": {"address": ""},
     });
     std::fs::write(&config, text.to_string())?;
