@@ -6,6 +6,7 @@ use crate::user::{PATIENCE, User};
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams, PostParams};
 use kube::core::GroupVersionKind;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::path::Path;
@@ -18,16 +19,22 @@ use tutti_cluster::cluster::{Cluster, ClusterOptions};
 use tutti_cluster::kubelet::{self, NodeTemplate};
 use tutti_cluster::listener::Port;
 use tutti_k8s::Capabilities;
-use tutti_scheduler::config::HttpSettings;
+use tutti_lease::{Place, Timing};
+use tutti_scheduler::config::{HttpSettings, LeaseSettings};
 use tutti_scheduler::{Config, Error, Settings};
 
 /// Dropping the first part asks it to end.
 type Scheduler = (oneshot::Sender<()>, JoinHandle<Result<(), Error>>);
 
+/// The name of a scheduler that is no replica.
+pub(crate) const ALONE: &str = "";
+/// The lease of replicas, in the default namespace.
+pub(crate) const LEASE_NAME: &str = "tutti-scheduler";
+
 pub(crate) struct World {
     pub(crate) cluster: Cluster,
     user: User,
-    scheduler: Option<Scheduler>,
+    schedulers: BTreeMap<String, Scheduler>,
 }
 
 /// Somebody in the default namespace.
@@ -70,7 +77,7 @@ impl World {
             ..options
         };
         let cluster = Cluster::start(options).await.expect("the cluster starts");
-        Self { user: User::new(cluster.client(), shape), cluster, scheduler: None }
+        Self { user: User::new(cluster.client(), shape), cluster, schedulers: BTreeMap::new() }
     }
 
     /// A cluster with a scheduler that finds out for itself what is served.
@@ -101,13 +108,13 @@ impl World {
 
     /// A scheduler with settings of its own.
     pub(crate) fn start_scheduler_as(&mut self, client: Client, config: Config) {
-        self.run_scheduler(|end| tutti_scheduler::run(client, config, end));
+        self.run_scheduler(ALONE, |end| tutti_scheduler::run(client, config, end));
     }
 
     /// The same over a way that may be bad from the start: what the cluster serves is known beforehand.
     pub(crate) fn start_scheduler_through(&mut self, client: Client, config: Config) {
         let capabilities = Capabilities::of_versions(&[&self.shape.resource().version]);
-        self.run_scheduler(|end| {
+        self.run_scheduler(ALONE, |end| {
             tutti_scheduler::run_with(client, config, capabilities, end).in_current_span()
         });
     }
@@ -119,31 +126,47 @@ impl World {
         let http = HttpSettings { address: Some(address), ..HttpSettings::default() };
         let settings = Settings { config, http, lease: None };
         drop(free);
-        self.run_scheduler(|end| tutti_scheduler::serve(client, watch::channel(settings).1, None, end));
+        self.run_scheduler(ALONE, |end| {
+            tutti_scheduler::serve(client, watch::channel(settings).1, None, end)
+        });
         asking(address)
     }
 
-    fn run_scheduler<R>(&mut self, run: impl FnOnce(Ended) -> R)
+    /// One of several processes of which one leads.
+    pub(crate) fn start_replica(&mut self, identity: &str, client: Client, config: Config, timing: Timing) {
+        let lease = LeaseSettings { timing, ..LeaseSettings::default() };
+        let http = HttpSettings { address: None, ..HttpSettings::default() };
+        let settings = Settings { config, http, lease: Some(lease) };
+        let (namespace, name) = (self.client.default_namespace().to_owned(), LEASE_NAME.to_owned());
+        let place = Place { namespace, name, identity: identity.to_owned() };
+        self.run_scheduler(identity, |end| {
+            tutti_scheduler::serve(client, watch::channel(settings).1, Some(place), end).in_current_span()
+        });
+    }
+
+    fn run_scheduler<R>(&mut self, name: &str, run: impl FnOnce(Ended) -> R)
     where
         R: Future<Output = Result<(), Error>> + Send + 'static,
     {
         let (stop, stopped) = oneshot::channel();
-        self.scheduler = Some((stop, tokio::spawn(run(Box::pin(ended(stopped))))));
+        let scheduler = (stop, tokio::spawn(run(Box::pin(ended(stopped)))));
+        self.schedulers.insert(name.to_owned(), scheduler);
     }
 
-    /// Ends the scheduler at once, in the middle of whatever it does.
-    pub(crate) async fn kill_scheduler(&mut self) {
-        let (_stop, task) = self.scheduler.take().expect("a scheduler runs");
+    /// Ends a scheduler at once, in the middle of whatever it does.
+    pub(crate) async fn kill_scheduler(&mut self, name: &str) {
+        let (_stop, task) = self.schedulers.remove(name).expect("the scheduler runs");
         task.abort();
         assert!(task.await.is_err(), "it was still running");
     }
 
-    /// Ends the scheduler, which must end well.
+    /// Ends the scheduler, or all of its replicas, which must end well.
     pub(crate) async fn stop_scheduler(&mut self) {
-        let (stop, task) = self.scheduler.take().expect("a scheduler runs");
-        drop(stop);
-        let ended = tokio::time::timeout(PATIENCE, task).await.expect("it ends in time");
-        ended.expect("it does not panic").expect("it ends well");
+        for (_, (stop, task)) in std::mem::take(&mut self.schedulers) {
+            drop(stop);
+            let ended = tokio::time::timeout(PATIENCE, task).await.expect("it ends in time");
+            ended.expect("it does not panic").expect("it ends well");
+        }
     }
 
     pub(crate) async fn end(mut self) {

@@ -110,6 +110,12 @@ impl User {
         self.pods().delete(pod, &DeleteParams::default()).await.expect("the pod is there");
     }
 
+    /// Deletes a pod without asking its kubelet.
+    pub(crate) async fn remove_pod(&self, pod: &str) {
+        let now = DeleteParams::default().grace_period(0);
+        self.pods().delete(pod, &now).await.expect("the pod is there");
+    }
+
     /// A pod, perhaps of a group.
     pub(crate) async fn pod(&self, name: &str, group: Option<&str>, cpus: &str) {
         let (labels, fields) = group.map_or((json!({}), json!({})), |group| self.shape.membership(group));
