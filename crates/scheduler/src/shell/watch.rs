@@ -53,17 +53,15 @@ impl<S, G, L, D> Watch<S, G, L, D> {
         let config = watcher::Config::default().page_size(PAGE_SIZE);
         let mut stream = pin!(watcher(api, config));
         let mut backoff = DefaultBackoff::default();
-        let mut failing = false;
+        let mut trouble = Trouble::default();
         let mut repeats = Repeats::default();
         loop {
             let event = match stream.try_next().await {
                 Ok(Some(event)) => event,
                 Ok(None) => return,
                 Err(error) => {
-                    // Told once until it works again: a server that is away for an hour is one piece of news.
-                    let next = if failing { None } else { self.broken(&error) };
-                    failing = true;
-                    if let Some(next) = next
+                    if trouble.is_news(&error)
+                        && let Some(next) = self.broken(&error)
                         && input.send(next).await.is_err()
                     {
                         return;
@@ -75,9 +73,8 @@ impl<S, G, L, D> Watch<S, G, L, D> {
             // That a list begins says nothing yet: it may be refused.
             if !matches!(event, Event::Init) {
                 backoff.reset();
-                if failing {
+                if std::mem::take(&mut trouble) != Trouble::None {
                     tracing::info!(kind = self.what, "watch works again");
-                    failing = false;
                 }
             }
             let may_be_left_out = matches!(event, Event::Apply(_));
@@ -102,17 +99,38 @@ impl<S, G, L, D> Watch<S, G, L, D> {
 
     /// A kind that is refused is the core's affair; everything else passes.
     fn broken(&self, error: &watcher::Error) -> Option<Seen> {
-        match answer_of(error) {
-            Some(status) if REFUSALS.contains(&status.code) => {
-                let why = Text::from(status.message.as_str());
-                Some(Seen::Input(Input::ListRefused { kind: self.kind, why }))
-            }
-            _ => {
-                tracing::warn!(kind = self.what, %error, "watch broke; trying again");
-                None
-            }
+        if let Some(status) = refusal_of(error) {
+            let why = Text::from(status.message.as_str());
+            return Some(Seen::Input(Input::ListRefused { kind: self.kind, why }));
         }
+        tracing::warn!(kind = self.what, %error, "watch broke; trying again");
+        None
     }
+}
+
+/// What was told of a watch since it last worked. A server that is away for an hour is one piece of news; that it then
+/// refuses a kind is another one, because somebody may wait for that kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+enum Trouble {
+    #[default]
+    None,
+    Broken,
+    Refused,
+}
+
+impl Trouble {
+    /// True if this is worse than what was told before.
+    fn is_news(&mut self, error: &watcher::Error) -> bool {
+        let found = if refusal_of(error).is_some() { Self::Refused } else { Self::Broken };
+        let is_news = found > *self;
+        *self = found.max(*self);
+        is_news
+    }
+}
+
+/// The answer by which the server says that it does not serve a kind, or not to us.
+fn refusal_of(error: &watcher::Error) -> Option<&kube::core::Status> {
+    answer_of(error).filter(|status| REFUSALS.contains(&status.code))
 }
 
 /// What the server has answered, if it was the server that refused.
@@ -137,6 +155,21 @@ mod tests {
     use super::*;
     use kube::core::Status;
     use serde_json::json;
+
+    #[test]
+    fn trouble_is_told_once_and_a_refusal_even_if_it_comes_later() {
+        let answer = |code: u16| {
+            let status = Status { code, ..Status::default() };
+            watcher::Error::InitialListFailed(kube::Error::Api(status.boxed()))
+        };
+        let told = |codes: &[u16]| {
+            let mut trouble = Trouble::default();
+            codes.iter().map(|&code| trouble.is_news(&answer(code))).collect::<Vec<bool>>()
+        };
+        assert_eq!(told(&[500, 503, 500]), [true, false, false]);
+        assert_eq!(told(&[500, 403, 404, 500]), [true, true, false, false]);
+        assert_eq!(told(&[403, 500, 403]), [true, false, false]);
+    }
 
     #[test]
     fn a_server_that_asks_to_be_left_alone_is_left_alone() {

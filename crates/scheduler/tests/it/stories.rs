@@ -94,6 +94,22 @@ async fn a_gang_that_has_started_says_so_for_good_even_if_it_breaks() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conditions_name_the_generation_of_the_group_that_they_are_about() {
+    let mut world = World::with(Shape::Custom.cluster(), Shape::Custom).await;
+    world.define_groups().await;
+    world.start_scheduler(world.client.clone());
+    world.node("n1", "1").await;
+    world.gang("g", 2).await;
+    world.members("g", 0..2, "1").await;
+    let condition = world.wait_condition_saying("g", "False", "of 2 members fit").await;
+    assert_eq!(condition["observedGeneration"], 1);
+    assert!(world.set_minimum("g", 3).await);
+    let condition = world.wait_condition_saying("g", "False", "3 must start together and 2 are ready").await;
+    assert_eq!(condition["observedGeneration"], 2);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pod_with_a_resource_claim_waits_and_says_so_and_its_gang_with_it() {
     let world = World::start().await;
     world.node("n1", "8").await;
