@@ -169,13 +169,13 @@ impl Sim {
         self.elect(index, if is_clean { Duration::ZERO } else { GAP }, until)
     }
 
-    /// Whoever ends in good order leaves no binding behind that could still be written, and has written on every gang
-    /// that is complete that it was.
+    /// Whoever ends in good order leaves no binding of its term behind that could still be written, and has written on
+    /// every gang that is complete that it was.
     fn check_hand_over(&self, index: usize) -> Result<(), String> {
         let replica = &self.replicas[index];
         for happening in self.agenda.values() {
             if let Happening::Arrive(request) = happening
-                && request.incarnation == replica.incarnation
+                && request.term == replica.term
                 && let Effect::Bind(seat) = &request.effect
                 && self.could_be_written(seat)
             {

@@ -18,7 +18,7 @@ const SLOW_MS: u64 = 50_000;
 #[derive(Debug, Clone)]
 pub(super) struct Request {
     pub(super) incarnation: u64,
-    term: u64,
+    pub(super) term: u64,
     pub(super) effect: Effect,
     fate: Fate,
 }
