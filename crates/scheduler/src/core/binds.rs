@@ -154,6 +154,11 @@ impl Binds {
         self.sending > 0 || !self.to_send.is_empty()
     }
 
+    /// True if at least half as many bindings are under way as may be.
+    pub(crate) fn is_crowded(&self, now: Time) -> bool {
+        2 * self.sending >= self.window.limit(now).max(1)
+    }
+
     pub(crate) fn start(&mut self, seat: &Seat) {
         self.forget(&seat.pod);
         let bind = Bind {

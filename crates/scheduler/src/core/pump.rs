@@ -11,8 +11,9 @@ pub(super) const WRITES_MAX: usize = 16;
 const LOW_WRITES_MAX: usize = 8;
 /// The same while bindings are under way: a trickle, so that steady binding does not silence them for ever.
 const LOW_WRITES_WHILE_BINDING_MAX: usize = 2;
-/// Events that have waited for so long no longer make room for bindings, and after twice that time they may use all
-/// there is: every event is to be out within a minute.
+/// Events wait altogether while the server has as many bindings to work on as it may have, or half of them. Those that have
+/// waited for so long no longer make room for bindings, and after twice that time they may use all there is: every event
+/// is to be out within a minute.
 const EVENT_LATE_MS: i64 = 20_000;
 
 impl Core {
@@ -113,6 +114,8 @@ impl Core {
             WRITES_MAX
         } else if late_ms >= EVENT_LATE_MS || !self.binds.is_busy() {
             LOW_WRITES_MAX
+        } else if self.binds.is_crowded(now) {
+            0
         } else {
             LOW_WRITES_WHILE_BINDING_MAX
         };

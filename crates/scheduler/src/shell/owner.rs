@@ -106,10 +106,17 @@ impl Owner {
                     batch.push(Input::Renewed { until });
                 }
             }
+            // Everybody else has a turn first: what has come together is looked at together, which costs one step.
+            tokio::task::yield_now().await;
             while batch.len() < INPUTS_PER_STEP_MAX
                 && let Some(answer) = self.requests.try_join_next()
             {
                 batch.push(accept(answer)?);
+            }
+            while batch.len() < INPUTS_PER_STEP_MAX
+                && let Ok(seen) = self.seen.try_recv()
+            {
+                self.translate(seen, &mut batch);
             }
             self.step(&mut batch);
             if let Some(ended) = self.finished() {

@@ -8,6 +8,7 @@ use crate::core::message::{
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::future::Future;
 use std::pin::Pin;
@@ -194,7 +195,7 @@ async fn bind(client: Client, seat: &Seat) -> Result<(), kube::Error> {
     let body = request::binding(&seat.pod, &seat.uid, &seat.node);
     let api = Api::<PodView>::namespaced(client, &seat.pod.namespace);
     // The answer is a status; that it is one of success is all there is to know.
-    api.create_subresource::<_, serde_json::Value>("binding", &seat.pod.name, &PostParams::default(), &body)
+    api.create_subresource::<_, IgnoredAny>("binding", &seat.pod.name, &PostParams::default(), &body)
         .await
         .map(drop)
 }

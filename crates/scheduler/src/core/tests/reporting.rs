@@ -159,6 +159,22 @@ fn a_large_waiting_gang_does_not_stand_before_bindings() {
 }
 
 #[test]
+fn events_wait_while_bindings_fill_at_least_half_of_the_window() {
+    let mut sim = Sim::new();
+    sim.node("a", 110);
+    sim.node("b", 110);
+    (0..200).for_each(|index| sim.pod(&format!("p-{index}"), None, 1));
+    sim.step();
+    // A hundred may be under way.
+    for _ in 0..150 {
+        sim.answer();
+    }
+    assert_eq!((sim.binds.len(), sim.events.len()), (150, 0));
+    sim.run_for(60);
+    assert_eq!((sim.binds.len(), sim.events.len()), (200, 200));
+}
+
+#[test]
 fn a_failed_binding_is_told_on_the_pod() {
     let mut sim = Sim::new();
     sim.node("a", 1);
