@@ -175,6 +175,7 @@ impl Engine {
             Event::ClassGone(name) => self.set_class(&name, None, now),
             Event::AttachLimitsSet(limits) => self.set_attach_limits(*limits, now),
             Event::Hold(hold) => self.set_hold(&hold, now),
+            Event::PodBound { pod, uid, node } => self.pod_bound(&pod, &uid, &node, now),
             Event::BindFailed { pod, uid } => self.bind_failed(&pod, &uid, true, now),
             Event::Withdrawn { pod, uid } => self.bind_failed(&pod, &uid, false, now),
             Event::Suspend(unit) => self.set_suspended(&unit, true, now),
@@ -518,6 +519,25 @@ impl Engine {
         self.let_go(row.shape, now);
         self.claims_left(key, &row, now);
         if let Some(unit) = unit {
+            self.touch(&unit, now);
+        }
+    }
+
+    /// A pod sits where the API server says. Mostly that is where it was to be, and then nothing moves.
+    fn pod_bound(&mut self, key: &ObjectKey, uid: &Text, node: &Text, now: Time) {
+        let sits = Sits::Bound(self.nodes.id(node));
+        let Some(before) = self.pods.pod(key).filter(|row| row.uid == *uid && row.life == Life::Active)
+        else {
+            return;
+        };
+        let unit = self.pods.unit_of(key, before);
+        let moved = (before.node() != sits.node()).then(|| before.clone());
+        self.retries.remove(&unit);
+        self.pods.seat(key, sits);
+        if let Some(before) = moved {
+            let after = PodRow { sits, ..before.clone() };
+            self.move_seat(Some(&before), Some(&after), now);
+            self.follow_nomination(key, now);
             self.touch(&unit, now);
         }
     }

@@ -50,6 +50,15 @@ pub enum Event {
     /// Seats are promised to a unit until a time: nobody of its priority or below takes them meanwhile. Replaces what
     /// was promised to it before; no seats end the promise.
     Hold(Box<Hold>),
+    /// A pod is on a node, as whoever bound it knows before the pod is seen there. Nothing else about it has changed.
+    PodBound {
+        /// The pod.
+        pod: ObjectKey,
+        /// Its identity; what is told of an earlier pod of that name is ignored.
+        uid: Text,
+        /// Where it is.
+        node: Text,
+    },
     /// A binding that was decided did certainly not happen: the seat is free and the pod pending again. The
     /// group is tried again after a pause that grows with every failure in a row.
     BindFailed {

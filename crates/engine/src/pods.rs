@@ -21,6 +21,16 @@ pub(crate) enum Sits {
     Bound(NodeId),
 }
 
+impl Sits {
+    /// The node, if it is on one.
+    pub(crate) fn node(self) -> Option<NodeId> {
+        match self {
+            Self::Nowhere => None,
+            Self::Assumed(node) | Self::Bound(node) => Some(node),
+        }
+    }
+}
+
 /// Whether a pod has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Life {
@@ -90,10 +100,7 @@ impl PodRow {
 
     /// The node where it takes room.
     pub(crate) fn node(&self) -> Option<NodeId> {
-        match self.sits {
-            Sits::Nowhere => None,
-            Sits::Assumed(node) | Sits::Bound(node) => Some(node),
-        }
+        self.sits.node()
     }
 
     /// True if it waits for a place and nothing holds it back.

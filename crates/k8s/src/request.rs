@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::{Binding, Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time as ApiTime};
 use kube::api::ApiResource;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use tutti_model::{ObjectKey, Text, Time};
 
 /// Longest message of an event that Kubernetes takes, in bytes.
@@ -118,9 +119,9 @@ pub fn kept_volume_patch(version: &str, claim: &ObjectKey, uid: &str) -> Value {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Regarding {
     /// API version, as in `v1`.
-    pub api_version: Text,
+    pub api_version: Cow<'static, str>,
     /// Kind.
-    pub kind: Text,
+    pub kind: Cow<'static, str>,
     /// Name; the namespace is empty for nodes.
     pub key: ObjectKey,
     /// Identity over time.
@@ -144,7 +145,7 @@ pub struct EventNote {
     /// Good or bad.
     pub severity: Severity,
     /// In one word.
-    pub reason: Text,
+    pub reason: &'static str,
     /// In a sentence.
     pub message: Text,
     /// When it happened first.
@@ -190,7 +191,7 @@ pub fn event(note: &EventNote, reporter: &str, instance: &str) -> Event {
         last_timestamp: Some(ApiTime(timestamp(note.last))),
         event_time: Some(MicroTime(timestamp(note.first))),
         count: Some(note.count),
-        action: Some(if &*note.reason == SCHEDULED { "Binding" } else { "Scheduling" }.to_owned()),
+        action: Some(if note.reason == SCHEDULED { "Binding" } else { "Scheduling" }.to_owned()),
         source: Some(EventSource { component: Some(reporter.to_owned()), host: None }),
         reporting_component: Some(reporter.to_owned()),
         reporting_instance: Some(instance.to_owned()),
@@ -268,7 +269,7 @@ mod tests {
         );
     }
 
-    fn note(kind: &str, key: ObjectKey, reason: &str, message: &str) -> EventNote {
+    fn note(kind: &'static str, key: ObjectKey, reason: &'static str, message: &str) -> EventNote {
         EventNote {
             regarding: Regarding { api_version: "v1".into(), kind: kind.into(), key, uid: "u".into() },
             severity: Severity::Warning,

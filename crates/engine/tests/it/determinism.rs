@@ -4,7 +4,7 @@ use crate::driver::{World, show};
 use crate::random::{Dice, instance, instance_with_wishes};
 use crate::random_storage::instance_with_volumes;
 use crate::random_trees::{composite_instance, group_instance};
-use tutti_engine::Event;
+use tutti_engine::{Decision, Event};
 use tutti_model::scenario::Scenario;
 
 #[test]
@@ -35,6 +35,41 @@ fn the_order_of_a_listing_does_not_change_the_decision() {
         assert_eq!(show(&one.settle()), show(&other.settle()), "seed {seed}");
         assert_eq!(one.engine.digest(), other.engine.digest(), "seed {seed}");
     }
+}
+
+#[test]
+fn that_a_pod_is_bound_may_be_told_before_it_is_seen_there() {
+    let mut moved = 0;
+    for seed in 1..1_000 {
+        let text = if seed % 2 == 0 { instance_with_wishes(seed) } else { group_instance(seed) };
+        let (mut told, mut seen) = (World::parse(&text), World::parse(&text));
+        let mut dice = Dice::new(seed);
+        loop {
+            let decision = told.engine.decide(told.now);
+            assert_eq!(seen.engine.decide(seen.now), decision, "seed {seed}");
+            let placement = match decision {
+                Decision::Place(placement) => placement,
+                Decision::Wait(_) => continue,
+                Decision::Idle { .. } => break,
+            };
+            for seat in placement.seats {
+                // Now and then somebody else was faster, and the pod is elsewhere.
+                let other = &told.nodes[dice.roll(0, told.nodes.len() as u64 - 1) as usize].name;
+                let node = if dice.roll(0, 4) == 0 { other.clone() } else { seat.node.clone() };
+                moved += usize::from(node != seat.node);
+                let mut pod = told.pod(&seat.pod.name);
+                pod.node = Some(node.clone());
+                let stranger = Event::PodBound { pod: seat.pod.clone(), uid: "x".into(), node: node.clone() };
+                told.engine.apply(stranger, told.now);
+                told.engine.apply(Event::PodBound { pod: seat.pod, uid: seat.uid, node }, told.now);
+                seen.set_pod(pod.clone());
+                assert_eq!(told.engine.digest(), seen.engine.digest(), "seed {seed}");
+                told.set_pod(pod);
+                assert_eq!(told.engine.digest(), seen.engine.digest(), "seed {seed}");
+            }
+        }
+    }
+    assert!(moved > 100, "{moved} pods were bound elsewhere");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use super::lane::{AfterFailure, Lane};
 use super::message::{Answer, BindOutcome, Fact, WriteKey, WriteOutcome};
 use super::window::Window;
 use super::{Core, Standing};
+use std::hash::Hash;
 use tutti_engine::Event;
 use tutti_model::{ObjectKey, Text, Time};
 
@@ -72,7 +73,7 @@ impl Core {
         if let Some(mut pod) = known.unbound.take() {
             pod.node = Some(node.clone());
             let standing = Standing::of(&pod, controlled);
-            self.tell(Event::PodSet(pod), now);
+            self.tell(Event::PodBound { pod: key.clone(), uid: uid.clone(), node: node.clone() }, now);
             self.set_standing(key, standing);
         }
         self.settled(key, node, wanted, now);
@@ -135,7 +136,7 @@ impl Core {
 }
 
 /// Takes note in its queue of how a write has ended. Gives why it was given up, if it was.
-pub(super) fn ended<K: Ord + Clone, V: Clone>(
+pub(super) fn ended<K: Hash + Eq + Clone, V: Clone>(
     lane: &mut Lane<K, V>,
     key: &K,
     outcome: WriteOutcome,

@@ -15,7 +15,8 @@
 
 use super::message::{BindOutcome, Effect, Lookup};
 use super::window::Window;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeSet, VecDeque};
 use tutti_engine::Seat;
 use tutti_model::{ObjectKey, Text, Time};
 
@@ -58,7 +59,7 @@ struct Bind {
     /// Pauses so far.
     pauses: u32,
     /// What was last heard, for messages.
-    why: Text,
+    why: Option<Text>,
 }
 
 /// How a binding ended.
@@ -84,7 +85,7 @@ pub(crate) enum Verdict {
 pub(crate) struct Binds {
     limits: Limits,
     window: Window,
-    by_pod: BTreeMap<ObjectKey, Bind>,
+    by_pod: FxHashMap<ObjectKey, Bind>,
     to_send: VecDeque<ObjectKey>,
     to_ask: VecDeque<ObjectKey>,
     paused: BTreeSet<(Time, ObjectKey)>,
@@ -97,7 +98,7 @@ impl Binds {
         Self {
             window: Window::new(limits.binds),
             limits,
-            by_pod: BTreeMap::new(),
+            by_pod: FxHashMap::default(),
             to_send: VecDeque::new(),
             to_ask: VecDeque::new(),
             paused: BTreeSet::new(),
@@ -114,7 +115,7 @@ impl Binds {
         self.by_pod.contains_key(pod)
     }
 
-    /// Pods with a binding under way.
+    /// Pods with a binding under way, in any order.
     pub(crate) fn pods(&self) -> impl Iterator<Item = &ObjectKey> {
         self.by_pod.keys()
     }
@@ -137,12 +138,13 @@ impl Binds {
         let unsent = |bind: &Bind| {
             bind.node == *node && bind.unknown_since.is_none() && bind.stage == Stage::Queued(Next::Send)
         };
-        let failed: Vec<_> = self
+        let mut failed: Vec<_> = self
             .by_pod
             .iter()
             .filter(|(_, bind)| unsent(bind))
             .map(|(pod, bind)| (pod.clone(), bind.uid.clone()))
             .collect();
+        failed.sort_unstable();
         for (pod, _) in &failed {
             self.forget(pod);
         }
@@ -167,7 +169,7 @@ impl Binds {
             stage: Stage::Queued(Next::Send),
             unknown_since: None,
             pauses: 0,
-            why: Text::from(""),
+            why: None,
         };
         self.by_pod.insert(seat.pod.clone(), bind);
         self.to_send.push_back(seat.pod.clone());
@@ -216,7 +218,7 @@ impl Binds {
     /// The first of a queue that is still waiting for its turn, which it has now.
     fn take<'a>(
         queue: &mut VecDeque<ObjectKey>,
-        by_pod: &'a mut BTreeMap<ObjectKey, Bind>,
+        by_pod: &'a mut FxHashMap<ObjectKey, Bind>,
         what: Next,
     ) -> Option<(ObjectKey, &'a Bind)> {
         let is_next = |pod: &ObjectKey| by_pod.get(pod).is_some_and(|bind| bind.stage == Stage::Queued(what));
@@ -248,13 +250,13 @@ impl Binds {
         match outcome {
             BindOutcome::Done => None,
             BindOutcome::Throttled { why, pause } => {
-                bind.why = why;
+                bind.why = Some(why);
                 let until = self.window.throttled(pause, now);
                 self.pause_until(pod, Next::Send, until);
                 None
             }
             BindOutcome::Refused(why) => {
-                bind.why = why;
+                bind.why = Some(why);
                 // A refusal of this try says nothing about an earlier one without an answer.
                 if bind.unknown_since.is_none() {
                     return Some(self.failed(pod));
@@ -263,7 +265,7 @@ impl Binds {
                 None
             }
             BindOutcome::Disputed(why) => {
-                bind.why = why;
+                bind.why = Some(why);
                 bind.stage = Stage::Queued(Next::Ask);
                 self.to_ask.push_back(pod.clone());
                 None
@@ -271,7 +273,7 @@ impl Binds {
             BindOutcome::Unknown(why) => {
                 let first = bind.unknown_since.is_none();
                 bind.unknown_since = Some(now);
-                bind.why = why.clone();
+                bind.why = Some(why.clone());
                 let node = bind.node.clone();
                 self.pause(pod, Next::Ask, now);
                 first.then_some(Verdict::Unknown { node, why })
@@ -316,7 +318,7 @@ impl Binds {
                 None
             }
             Lookup::Unknown(why) => {
-                bind.why = why;
+                bind.why = Some(why);
                 self.pause(pod, Next::Ask, now);
                 None
             }
@@ -364,7 +366,7 @@ impl Binds {
 
     fn failed(&mut self, pod: &ObjectKey) -> Verdict {
         match self.by_pod.remove(pod) {
-            Some(bind) => Verdict::Failed { node: bind.node, why: bind.why },
+            Some(bind) => Verdict::Failed { node: bind.node, why: bind.why.unwrap_or_default() },
             None => Verdict::Gone,
         }
     }

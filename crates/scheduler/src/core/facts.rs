@@ -5,7 +5,7 @@
 
 use super::message::Fact;
 use super::{Belief, Core, KnownGroup, KnownNode, KnownPod, Standing};
-use std::collections::BTreeSet;
+use rustc_hash::FxHashSet;
 use tutti_engine::{Event, UnitKey};
 use tutti_k8s::gangs::JobReading;
 use tutti_k8s::request::Regarding;
@@ -14,7 +14,7 @@ use tutti_model::{Group, Labels, ObjectKey, Pod, Text, Time};
 
 impl Core {
     pub(super) fn list_started(&mut self, kind: ObjectKind) {
-        self.listing.insert(kind, BTreeSet::new());
+        self.listing.insert(kind, FxHashSet::default());
     }
 
     /// What was known and is not in the list has vanished while nobody watched.
@@ -530,6 +530,9 @@ fn is_older(version: &str, than: &str) -> bool {
     matches!((version.parse::<u64>(), than.parse::<u64>()), (Ok(version), Ok(than)) if version < than)
 }
 
-fn vanished<'a>(known: impl Iterator<Item = &'a ObjectKey>, listed: &BTreeSet<ObjectKey>) -> Vec<ObjectKey> {
-    known.filter(|key| !listed.contains(key)).cloned().collect()
+/// What is known and not listed, by name.
+fn vanished<'a>(known: impl Iterator<Item = &'a ObjectKey>, listed: &FxHashSet<ObjectKey>) -> Vec<ObjectKey> {
+    let mut vanished: Vec<ObjectKey> = known.filter(|key| !listed.contains(key)).cloned().collect();
+    vanished.sort_unstable();
+    vanished
 }

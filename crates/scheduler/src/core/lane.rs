@@ -1,6 +1,8 @@
 //! A queue of writes of equal worth: latest wins per object, bounded, retried a few times, and paced.
 
-use std::collections::{BTreeMap, BTreeSet};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::hash::Hash;
 use tutti_model::Time;
 
 /// How often one write is tried: with the pauses below that is for two minutes, which a server needs to start again.
@@ -29,9 +31,10 @@ pub(crate) enum AfterFailure {
 /// The queue.
 #[derive(Debug)]
 pub(crate) struct Lane<K, V> {
-    waiting: BTreeMap<K, Item<V>>,
-    order: BTreeSet<(Time, u64, K)>,
-    under_way: BTreeMap<K, Item<V>>,
+    waiting: FxHashMap<K, Item<V>>,
+    /// By when they are due and whose turn it is.
+    order: BTreeMap<(Time, u64), K>,
+    under_way: FxHashMap<K, Item<V>>,
     places: u64,
     length_max: usize,
     tries_max: u32,
@@ -39,7 +42,7 @@ pub(crate) struct Lane<K, V> {
     overflowing: bool,
 }
 
-impl<K: Ord + Clone, V: Clone> Lane<K, V> {
+impl<K: Hash + Eq + Clone, V: Clone> Lane<K, V> {
     pub(crate) fn new(length_max: usize) -> Self {
         Self::with(length_max, TRIES_MAX)
     }
@@ -51,9 +54,9 @@ impl<K: Ord + Clone, V: Clone> Lane<K, V> {
 
     fn with(length_max: usize, tries_max: u32) -> Self {
         Self {
-            waiting: BTreeMap::new(),
-            order: BTreeSet::new(),
-            under_way: BTreeMap::new(),
+            waiting: FxHashMap::default(),
+            order: BTreeMap::new(),
+            under_way: FxHashMap::default(),
             places: 0,
             length_max,
             tries_max,
@@ -69,9 +72,9 @@ impl<K: Ord + Clone, V: Clone> Lane<K, V> {
         if let Some(item) = self.waiting.get_mut(&key) {
             item.value = value;
             if not_before < item.not_before {
-                self.order.remove(&(item.not_before, item.place, key.clone()));
+                self.order.remove(&(item.not_before, item.place));
                 item.not_before = not_before;
-                self.order.insert((not_before, item.place, key));
+                self.order.insert((not_before, item.place), key);
             }
             return None;
         }
@@ -97,7 +100,7 @@ impl<K: Ord + Clone, V: Clone> Lane<K, V> {
         let Some(item) = self.waiting.remove(key) else {
             return false;
         };
-        self.order.remove(&(item.not_before, item.place, key.clone()));
+        self.order.remove(&(item.not_before, item.place));
         true
     }
 
@@ -114,14 +117,12 @@ impl<K: Ord + Clone, V: Clone> Lane<K, V> {
             return None;
         }
         // Looks past at most as many as are under way.
-        let entry = self
+        let (turn, _) = self
             .order
             .iter()
-            .take_while(|(due, _, _)| *due <= now)
-            .find(|(_, _, key)| !self.under_way.contains_key(key))?
-            .clone();
-        self.order.remove(&entry);
-        let (_, _, key) = entry;
+            .take_while(|((due, _), _)| *due <= now)
+            .find(|(_, key)| !self.under_way.contains_key(key))?;
+        let key = self.order.remove(&turn.clone())?;
         let item = self.waiting.remove(&key)?;
         self.overflowing &= !self.waiting.is_empty();
         let value = item.value.clone();
@@ -180,7 +181,7 @@ impl<K: Ord + Clone, V: Clone> Lane<K, V> {
 
     /// When the next write is due; `None` if none waits that could go out.
     pub(crate) fn due(&self) -> Option<Time> {
-        self.order.iter().find(|(_, _, key)| !self.under_way.contains_key(key)).map(|(due, _, _)| *due)
+        self.order.iter().find(|(_, key)| !self.under_way.contains_key(key)).map(|((due, _), _)| *due)
     }
 
     /// True if nothing waits or is under way.
@@ -194,7 +195,7 @@ impl<K: Ord + Clone, V: Clone> Lane<K, V> {
     }
 
     fn enqueue(&mut self, key: K, item: Item<V>) {
-        self.order.insert((item.not_before, item.place, key.clone()));
+        self.order.insert((item.not_before, item.place), key.clone());
         self.waiting.insert(key, item);
     }
 }

@@ -231,7 +231,7 @@ pub enum WriteKey {
 }
 
 /// A claim or a volume that is written to.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StorageKey {
     /// A volume claim.
     Claim(ObjectKey),
@@ -240,12 +240,12 @@ pub enum StorageKey {
 }
 
 /// Events of equal key become one while they wait to be written.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventKey {
     /// Identity of the object.
     pub uid: Text,
     /// Reason.
-    pub reason: Text,
+    pub reason: &'static str,
 }
 
 /// Annotations to be set, and, without a value, to be removed.

@@ -62,6 +62,7 @@ use members::Members;
 use message::{Effect, EventKey, Fact, Input, Marks, WriteKey};
 use observer::Observer;
 use priorities::Priorities;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use storage::{KnownStorage, STORAGE_KINDS};
@@ -150,7 +151,7 @@ pub struct Core {
     /// How groups are made for Jobs, if any are.
     job_groups: Option<Api>,
     engine: Engine,
-    pods: BTreeMap<ObjectKey, KnownPod>,
+    pods: FxHashMap<ObjectKey, KnownPod>,
     nodes: BTreeMap<Text, KnownNode>,
     groups: BTreeMap<ObjectKey, KnownGroup>,
     composites: BTreeMap<ObjectKey, KnownGroup>,
@@ -168,7 +169,7 @@ pub struct Core {
     /// Objects of which nothing is kept because they were not understood, and of which that was said.
     bad: BTreeSet<(ObjectKind, ObjectKey)>,
     /// Names seen in the list that is under way, by kind.
-    listing: BTreeMap<ObjectKind, BTreeSet<ObjectKey>>,
+    listing: BTreeMap<ObjectKind, FxHashSet<ObjectKey>>,
     leadership: Leadership,
     gangs: Gangs,
     members: Members,
@@ -217,7 +218,7 @@ impl Core {
         let kinds = kinds(&config, &capabilities);
         let mut core = Self {
             engine: Engine::new(config.engine()),
-            pods: BTreeMap::new(),
+            pods: FxHashMap::default(),
             nodes: BTreeMap::new(),
             groups: BTreeMap::new(),
             composites: BTreeMap::new(),

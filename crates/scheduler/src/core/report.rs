@@ -310,11 +310,11 @@ impl Core {
 
     /// An event goes out; another one of its kind has to wait.
     pub(super) fn complained(&mut self, note: &EventNote, now: Time) {
-        if note.reason.as_ref() != FAILED_SCHEDULING {
+        if note.reason != FAILED_SCHEDULING {
             return;
         }
         let Regarding { kind, key, uid, .. } = &note.regarding;
-        if kind.as_ref() == "Pod" {
+        if kind == "Pod" {
             if let Some(known) = self.pods.get_mut(key).filter(|known| known.uid == *uid) {
                 known.complained_at = Some(now);
             }
@@ -328,7 +328,7 @@ impl Core {
 
     /// Takes back what was to be said about waiting.
     pub(super) fn withdraw_complaint(&mut self, uid: &Text) {
-        self.events.cancel(&EventKey { uid: uid.clone(), reason: FAILED_SCHEDULING.into() });
+        self.events.cancel(&EventKey { uid: uid.clone(), reason: FAILED_SCHEDULING });
     }
 
     /// A pod was not understood. Somebody else's is only logged.
@@ -382,8 +382,8 @@ impl Core {
         };
         let (resource, key) = (resource.as_ref()?, group.object());
         Some(Regarding {
-            api_version: resource.api_version.as_str().into(),
-            kind: resource.kind.as_str().into(),
+            api_version: resource.api_version.clone().into(),
+            kind: resource.kind.clone().into(),
             key: key.clone(),
             uid: known.uid.clone(),
         })
@@ -402,7 +402,7 @@ impl Core {
         if !self.leadership.speaks() {
             return;
         }
-        let key = EventKey { uid: regarding.uid.clone(), reason: reason.into() };
+        let key = EventKey { uid: regarding.uid.clone(), reason };
         let (first, count) = match self.events.waiting(&key) {
             // Other words replace what was not said yet; the same words are one event that happened again.
             Some(waiting) if waiting.message == message => (waiting.first, waiting.count.saturating_add(1)),
@@ -412,7 +412,7 @@ impl Core {
         let note = EventNote {
             regarding,
             severity,
-            reason: reason.into(),
+            reason,
             message,
             first,
             last: now,

@@ -10,6 +10,7 @@ mod owner;
 mod pulse;
 mod reload;
 mod repeats;
+mod requests;
 mod send;
 mod serve;
 mod state;

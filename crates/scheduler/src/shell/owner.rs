@@ -2,6 +2,7 @@
 
 use super::log;
 use super::numbers::Snapshot;
+use super::requests::Requests;
 use super::send::Sender;
 use super::status::{Phase, Question, Status};
 use super::workloads::{Seen, Workloads};
@@ -12,7 +13,6 @@ use futures::{Stream, StreamExt as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
 use tutti_lease::Standing;
 use tutti_model::Time;
 
@@ -51,7 +51,7 @@ pub(super) struct Owner {
     pub(super) seen: mpsc::Receiver<Seen>,
     /// Only where groups have no objects of their own.
     pub(super) workloads: Option<Workloads>,
-    pub(super) requests: JoinSet<Answer>,
+    pub(super) requests: Requests,
     pub(super) sender: Sender,
     pub(super) clock: Clock,
     /// How long bindings under way may take to finish at the end.
@@ -92,7 +92,7 @@ impl Owner {
                         self.translate(seen, &mut batch);
                     }
                 }
-                Some(answer) = self.requests.join_next() => batch.push(accept(answer)?),
+                answer = self.requests.answer() => batch.push(accept(answer)?),
                 () = tokio::time::sleep(sleep) => batch.push(Input::Tick),
                 Some(why) = interrupts.next() => batch.extend(self.interrupted(why)),
                 Some(question) = self.questions.recv() => {
@@ -109,9 +109,9 @@ impl Owner {
             // Everybody else has a turn first: what has come together is looked at together, which costs one step.
             tokio::task::yield_now().await;
             while batch.len() < INPUTS_PER_STEP_MAX
-                && let Some(answer) = self.requests.try_join_next()
+                && let Some(answer) = self.requests.answer_now()
             {
-                batch.push(accept(answer)?);
+                batch.push(Input::Answer(answer));
             }
             while batch.len() < INPUTS_PER_STEP_MAX
                 && let Ok(seen) = self.seen.try_recv()
@@ -170,8 +170,8 @@ impl Owner {
             Effect::Report(fact) => log::fact(&fact),
             Effect::Relist => self.ending = Some((Interrupt::Relist, Instant::now())),
             request => {
-                if let Some(answer) = self.sender.send(request) {
-                    self.requests.spawn(answer);
+                if let Some(request) = self.sender.send(request) {
+                    self.requests.send(request);
                 }
             }
         }
@@ -230,12 +230,9 @@ async fn changed(standing: &mut Option<watch::Receiver<Standing>>) {
     std::future::pending::<()>().await;
 }
 
-fn accept(answer: Result<Answer, tokio::task::JoinError>) -> Result<Input, Error> {
+fn accept(answer: Option<Answer>) -> Result<Input, Error> {
     // Without its answer a request would be under way for ever; a new process starts from the truth.
-    answer.map(Input::Answer).map_err(|error| {
-        tracing::error!(%error, "a request ended without an answer");
-        Error::TaskEnded { what: "a request" }
-    })
+    answer.map(Input::Answer).ok_or(Error::TaskEnded { what: "a request" })
 }
 
 /// Wall time that does not jump: read once, then counted on by the steady clock.

@@ -7,7 +7,7 @@ use crate::core::message::{
 };
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
-use kube::{Api, Client};
+use kube::{Api, Client, Resource as _};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::future::Future;
@@ -136,7 +136,7 @@ impl Sender {
             }),
             Effect::EmitEvent(note) => {
                 let reporter = self.reporter.clone();
-                let key = EventKey { uid: note.regarding.uid.clone(), reason: note.reason.clone() };
+                let key = EventKey { uid: note.regarding.uid.clone(), reason: note.reason };
                 let note = self.groups.addressed(*note);
                 Box::pin(async move {
                     let result = within(timeout, emit(client, &note, &reporter)).await;
@@ -219,8 +219,13 @@ async fn delete_pod(client: Client, pod: &ObjectKey, uid: &Text) -> Result<(), k
 async fn emit(client: Client, note: &EventNote, reporter: &str) -> Result<(), kube::Error> {
     let event = request::event(note, reporter, reporter);
     let namespace = event.metadata.namespace.clone().unwrap_or_default();
-    let created = Api::<Event>::namespaced(client, &namespace).create(&PostParams::default(), &event).await;
-    match created {
+    let url = Event::url_path(&(), Some(&namespace));
+    let body = serde_json::to_vec(&event).map_err(kube::Error::SerdeError)?;
+    let request = kube::core::Request::new(url)
+        .create(&PostParams::default(), body)
+        .map_err(kube::Error::BuildRequest)?;
+    // The answer is the event, which we have.
+    match client.request::<IgnoredAny>(request).await {
         // A repeated try after a lost answer.
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
         other => other.map(drop),

@@ -2,6 +2,7 @@
 
 use super::dumper::Dumper;
 use super::owner::{Clock, Ended, Interrupt, Owner};
+use super::requests::Requests;
 use super::send::Sender;
 use super::status::{Phase, Status};
 use super::workloads::Workloads;
@@ -242,7 +243,7 @@ pub(super) fn start(
         },
         seen,
         workloads,
-        requests: JoinSet::new(),
+        requests: Requests::start(),
         clock: Clock::start(),
         status: Arc::clone(status),
         questions,

@@ -115,6 +115,6 @@ fn every_event_is_out_within_a_minute() {
     sim.gang_pods("g", 1_500, 1);
     sim.run_for(60);
     assert_eq!(sim.bound(), 1_500);
-    let told = sim.events.iter().filter(|note| note.reason.as_ref() == "Scheduled").count();
+    let told = sim.events.iter().filter(|note| note.reason == "Scheduled").count();
     assert_eq!(told, 1_501, "of the group and of every member");
 }

@@ -524,7 +524,7 @@ impl Sim {
                 written(WriteKey::Pod(pod), found.is_some())
             }
             Effect::EmitEvent(note) => {
-                let key = EventKey { uid: note.regarding.uid.clone(), reason: note.reason.clone() };
+                let key = EventKey { uid: note.regarding.uid.clone(), reason: note.reason };
                 self.events.push(*note);
                 written(WriteKey::Event(key), true)
             }

@@ -315,7 +315,7 @@ fn storage_that_is_not_understood_is_reported_on_itself_and_its_pod_waits() {
     }
     sim.pod_with_claim("p", None, "c");
     sim.run_for(5);
-    let events: Vec<_> = sim.events.iter().filter(|note| note.reason.as_ref() == "NotUnderstood").collect();
+    let events: Vec<_> = sim.events.iter().filter(|note| note.reason == "NotUnderstood").collect();
     assert_eq!(events.len(), 1);
     assert_eq!(events[0].regarding.kind.as_ref(), "PersistentVolumeClaim");
     assert_eq!(sim.bound(), 0);
