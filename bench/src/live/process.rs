@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tracing_subscriber::EnvFilter;
 use tutti_cluster::cluster::Cluster;
 use tutti_k8s::connect::connect;
 use tutti_lease::Place;
@@ -32,9 +33,11 @@ pub(crate) struct SchedulerArguments {
     elect: bool,
 }
 
-/// Schedules as `tutti scheduler` does, until it is killed.
+/// Schedules as `tutti scheduler` does, and logs as much, until it is killed.
 pub(crate) fn schedule(arguments: SchedulerArguments) -> anyhow::Result<()> {
     let SchedulerArguments { kubeconfig, http, elect } = arguments;
+    let filter = EnvFilter::new("info,kube_runtime::watcher=off");
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let client = connect(Some(&kubeconfig)).await?.client;
@@ -58,22 +61,25 @@ pub(super) struct Scheduler {
     child: Child,
     http: SocketAddr,
     kubeconfig: PathBuf,
+    log: PathBuf,
 }
 
 impl Scheduler {
     /// Starts one; nothing is waited for.
     pub(super) async fn start(cluster: &Cluster, elect: bool) -> anyhow::Result<Self> {
         let http = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
-        let name = format!("tutti-bench-{}-{}.kubeconfig", std::process::id(), http.port());
-        let kubeconfig = std::env::temp_dir().join(name);
+        let stem = format!("tutti-bench-{}-{}", std::process::id(), http.port());
+        let kubeconfig = std::env::temp_dir().join(format!("{stem}.kubeconfig"));
+        let log = kubeconfig.with_extension("log");
         write_private(&kubeconfig, cluster.kubeconfig())?;
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("scheduler").arg("--kubeconfig").arg(&kubeconfig).arg("--http").arg(http.to_string());
         if elect {
             command.arg("--elect");
         }
+        command.stderr(std::fs::File::create(&log)?);
         let child = command.spawn().context("cannot start the scheduler")?;
-        Ok(Self { child, http, kubeconfig })
+        Ok(Self { child, http, kubeconfig, log })
     }
 
     /// Processor time that it has used so far, in seconds.
@@ -109,6 +115,7 @@ impl Drop for Scheduler {
         let _ = self.child.kill();
         let _ = self.child.wait();
         let _ = std::fs::remove_file(&self.kubeconfig);
+        let _ = std::fs::remove_file(&self.log);
     }
 }
 

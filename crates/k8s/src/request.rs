@@ -273,7 +273,7 @@ mod tests {
         EventNote {
             regarding: Regarding { api_version: "v1".into(), kind: kind.into(), key, uid: "u".into() },
             severity: Severity::Warning,
-            reason: reason.into(),
+            reason,
             message: message.into(),
             first: Time(1000),
             last: Time(2000),

@@ -73,6 +73,7 @@ impl Core {
         if let Some(mut pod) = known.unbound.take() {
             pod.node = Some(node.clone());
             let standing = Standing::of(&pod, controlled);
+            known.answered = Some(pod);
             self.tell(Event::PodBound { pod: key.clone(), uid: uid.clone(), node: node.clone() }, now);
             self.set_standing(key, standing);
         }

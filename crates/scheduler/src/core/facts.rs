@@ -172,6 +172,7 @@ impl Core {
             return;
         };
         known.unbound = placeable.then(|| Box::new(pod.clone()));
+        let is_news = known.answered.take().is_none_or(|answered| *answered != pod);
         let report = broken && known.reported.as_ref() != Some(&version);
         if report {
             known.reported = Some(version);
@@ -187,7 +188,9 @@ impl Core {
             }
         } else {
             known.told = true;
-            self.tell(Event::PodSet(Box::new(pod)), now);
+            if is_news {
+                self.tell(Event::PodSet(Box::new(pod)), now);
+            }
         }
         self.set_standing(&key, standing);
         if has_ended {
@@ -228,6 +231,7 @@ impl Core {
             version,
             node: None,
             unbound: None,
+            answered: None,
             told: false,
             scheduled: None,
             complained_at: None,

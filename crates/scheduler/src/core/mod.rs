@@ -98,6 +98,8 @@ struct KnownPod {
     node: Option<Text>,
     /// The pod itself while we may have to place it.
     unbound: Option<Box<Pod>>,
+    /// The pod as the engine has it since an answer said where it is; seen like this by the watch, it is no news.
+    answered: Option<Box<Pod>>,
     /// True if the engine was told of it.
     told: bool,
     /// Its condition, while we may have to speak of it.

@@ -3,6 +3,7 @@
 use crate::config::Config;
 use crate::core::gangs::GangState;
 use crate::core::message::Fact;
+use tutti_engine::UnitKey;
 use tutti_k8s::{Capabilities, GroupLink, ObjectKind};
 
 pub(super) fn started(config: &Config, capabilities: &Capabilities) {
@@ -56,6 +57,8 @@ pub(super) fn fact(fact: &Fact) {
         Fact::Synced { pods, nodes, groups } => {
             tracing::info!(pods, nodes, groups, "the cluster is known; decisions begin");
         }
+        // Single pods come by the thousand, and each has an event that says so.
+        Fact::Placed { unit: unit @ UnitKey::Pod(_), .. } => tracing::debug!(%unit, "placed"),
         Fact::Placed { unit, pods, nodes, left_out } => {
             tracing::info!(%unit, pods, nodes, left_out, "placed");
         }

@@ -5,6 +5,7 @@ use crate::config::Config;
 use crate::core::message::{
     Answer, BindOutcome, Effect, EventKey, GroupLookup, Lookup, StorageKey, WriteKey, WriteOutcome,
 };
+use http::header::CONTENT_TYPE;
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client, Resource as _};
@@ -12,6 +13,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tutti_engine::Seat;
@@ -28,7 +30,7 @@ const ERROR_CHARS_MAX: usize = 300;
 
 /// Sends requests.
 pub(super) struct Sender {
-    client: Client,
+    client: Arc<Client>,
     timeout: Duration,
     /// Requests must end before somebody else could lead.
     standing: Option<watch::Receiver<Standing>>,
@@ -45,7 +47,7 @@ impl Sender {
     ) -> Self {
         Self {
             groups: Groups::new(client.clone(), capabilities),
-            client,
+            client: Arc::new(client),
             timeout: config.request_timeout,
             standing,
             reporter: config.scheduler_names().next().map(ToString::to_string).unwrap_or_default(),
@@ -67,15 +69,15 @@ impl Sender {
 
     /// The request of an effect; `None` for effects that are none.
     pub(super) fn send(&self, effect: Effect) -> Option<Request> {
-        let client = self.client.clone();
+        let client = Arc::clone(&self.client);
         let timeout = self.timeout();
         Some(match effect {
             Effect::Bind(seat) => Box::pin(async move {
-                let outcome = bind_outcome(within(timeout, bind(client, &seat)).await);
+                let outcome = bind_outcome(within(timeout, bind(&client, &seat)).await);
                 Answer::Bind { seat, outcome }
             }),
             Effect::GetPod { pod, uid } => Box::pin(async move {
-                let found = match within(timeout, get_pod(client, &pod)).await {
+                let found = match within(timeout, get_pod(&client, &pod)).await {
                     Ok(found) => found,
                     Err(failure) => Lookup::Unknown(failure.text()),
                 };
@@ -90,16 +92,16 @@ impl Sender {
             }
             Effect::PatchPodCondition { pod, uid, version, condition } => Box::pin(async move {
                 let body = request::pod_condition_patch(&uid, Some(&version), &condition);
-                let result = within(timeout, patch_pod_status(client, &pod, body)).await;
+                let result = within(timeout, patch_pod_status(&client, &pod, body)).await;
                 write_answer(WriteKey::Pod(pod), result)
             }),
             Effect::MarkDisrupted { pod, uid, condition } => Box::pin(async move {
                 let body = request::pod_condition_patch(&uid, None, &condition);
-                let result = within(timeout, patch_pod_status(client, &pod, body)).await;
+                let result = within(timeout, patch_pod_status(&client, &pod, body)).await;
                 write_answer(WriteKey::Eviction(pod), result)
             }),
             Effect::DeletePod { pod, uid } => Box::pin(async move {
-                let result = within(timeout, delete_pod(client, &pod, &uid)).await;
+                let result = within(timeout, delete_pod(&client, &pod, &uid)).await;
                 write_answer(WriteKey::Eviction(pod), result)
             }),
             Effect::GetGroup(group) => {
@@ -121,7 +123,7 @@ impl Sender {
             }
             Effect::SelectNode { claim, uid, node } => Box::pin(async move {
                 let body = Patch::Merge(request::selected_node_patch(&uid, node.as_deref()));
-                let api = Api::<ClaimView>::namespaced(client, &claim.namespace);
+                let api = Api::<ClaimView>::namespaced(Client::clone(&client), &claim.namespace);
                 let params = PatchParams::default();
                 let sent = async { api.patch(&claim.name, &params, &body).await.map(drop) };
                 let result = within(timeout, sent).await;
@@ -129,7 +131,7 @@ impl Sender {
             }),
             Effect::KeepVolume { volume, version, claim, uid } => Box::pin(async move {
                 let body = Patch::Merge(request::kept_volume_patch(&version, &claim, &uid));
-                let (api, params) = (Api::<VolumeView>::all(client), PatchParams::default());
+                let (api, params) = (Api::<VolumeView>::all(Client::clone(&client)), PatchParams::default());
                 let sent = async { api.patch(&volume, &params, &body).await.map(drop) };
                 let result = within(timeout, sent).await;
                 write_answer(WriteKey::Storage(StorageKey::Volume(volume)), result)
@@ -139,7 +141,7 @@ impl Sender {
                 let key = EventKey { uid: note.regarding.uid.clone(), reason: note.reason };
                 let note = self.groups.addressed(*note);
                 Box::pin(async move {
-                    let result = within(timeout, emit(client, &note, &reporter)).await;
+                    let result = within(timeout, emit(&client, &note, &reporter)).await;
                     write_answer(WriteKey::Event(key), result)
                 })
             }
@@ -191,32 +193,33 @@ async fn within<T>(
     }
 }
 
-async fn bind(client: Client, seat: &Seat) -> Result<(), kube::Error> {
-    let body = request::binding(&seat.pod, &seat.uid, &seat.node);
-    let api = Api::<PodView>::namespaced(client, &seat.pod.namespace);
+async fn bind(client: &Client, seat: &Seat) -> Result<(), kube::Error> {
+    let Seat { pod, uid, node } = seat;
+    let body = serde_json::to_vec(&request::binding(pod, uid, node)).map_err(kube::Error::SerdeError)?;
+    let path = format!("/api/v1/namespaces/{}/pods/{}/binding", pod.namespace, pod.name);
+    let request = http::Request::post(path).header(CONTENT_TYPE, "application/json").body(body);
+    let request = request.map_err(kube::Error::HttpError)?;
     // The answer is a status; that it is one of success is all there is to know.
-    api.create_subresource::<_, IgnoredAny>("binding", &seat.pod.name, &PostParams::default(), &body)
-        .await
-        .map(drop)
+    client.request_text(request).await.map(drop)
 }
 
-async fn get_pod(client: Client, pod: &ObjectKey) -> Result<Lookup, kube::Error> {
-    let found = Api::<PodView>::namespaced(client, &pod.namespace).get_opt(&pod.name).await?;
+async fn get_pod(client: &Client, pod: &ObjectKey) -> Result<Lookup, kube::Error> {
+    let found = Api::<PodView>::namespaced(client.clone(), &pod.namespace).get_opt(&pod.name).await?;
     Ok(found.map_or(Lookup::Gone, |found| Lookup::Found { uid: found.uid(), node: found.read().pod.node }))
 }
 
-async fn patch_pod_status(client: Client, pod: &ObjectKey, body: Value) -> Result<(), kube::Error> {
-    let api = Api::<PodView>::namespaced(client, &pod.namespace);
+async fn patch_pod_status(client: &Client, pod: &ObjectKey, body: Value) -> Result<(), kube::Error> {
+    let api = Api::<PodView>::namespaced(client.clone(), &pod.namespace);
     api.patch_status(&pod.name, &PatchParams::default(), &Patch::Strategic(body)).await.map(drop)
 }
 
-async fn delete_pod(client: Client, pod: &ObjectKey, uid: &Text) -> Result<(), kube::Error> {
+async fn delete_pod(client: &Client, pod: &ObjectKey, uid: &Text) -> Result<(), kube::Error> {
     let preconditions = Preconditions { uid: Some(uid.to_string()), resource_version: None };
     let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-    Api::<PodView>::namespaced(client, &pod.namespace).delete(&pod.name, &params).await.map(drop)
+    Api::<PodView>::namespaced(client.clone(), &pod.namespace).delete(&pod.name, &params).await.map(drop)
 }
 
-async fn emit(client: Client, note: &EventNote, reporter: &str) -> Result<(), kube::Error> {
+async fn emit(client: &Client, note: &EventNote, reporter: &str) -> Result<(), kube::Error> {
     let event = request::event(note, reporter, reporter);
     let namespace = event.metadata.namespace.clone().unwrap_or_default();
     let url = Event::url_path(&(), Some(&namespace));

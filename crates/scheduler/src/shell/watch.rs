@@ -3,7 +3,7 @@
 use super::repeats::Repeats;
 use super::workloads::Seen;
 use crate::core::message::Input;
-use futures::TryStreamExt;
+use futures::{FutureExt as _, TryStreamExt as _};
 use kube::runtime::utils::Backoff as _;
 use kube::runtime::watcher::{self, DefaultBackoff, Event, watcher};
 use kube::{Api, Resource};
@@ -35,6 +35,9 @@ pub(super) struct Watch<S, G, L, D> {
     pub(super) gone: G,
     /// Counts changes that say nothing new.
     pub(super) unchanged: Counter,
+    /// How long it rests when it has read all changes that are there. The next ones are read together, which costs much
+    /// less than one at a time.
+    pub(super) rest: Option<Duration>,
 }
 
 impl<S, G, L, D> Watch<S, G, L, D> {
@@ -55,8 +58,18 @@ impl<S, G, L, D> Watch<S, G, L, D> {
         let mut backoff = DefaultBackoff::default();
         let mut trouble = Trouble::default();
         let mut repeats = Repeats::default();
+        let mut is_listed = false;
         loop {
-            let event = match stream.try_next().await {
+            let next = match stream.try_next().now_or_never() {
+                Some(next) => next,
+                None => {
+                    if let Some(rest) = self.rest.filter(|_| is_listed) {
+                        tokio::time::sleep(rest).await;
+                    }
+                    stream.try_next().await
+                }
+            };
+            let event = match next {
                 Ok(Some(event)) => event,
                 Ok(None) => return,
                 Err(error) => {
@@ -77,6 +90,7 @@ impl<S, G, L, D> Watch<S, G, L, D> {
                     tracing::info!(kind = self.what, "watch works again");
                 }
             }
+            is_listed = matches!(event, Event::InitDone | Event::Apply(_) | Event::Delete(_));
             let may_be_left_out = matches!(event, Event::Apply(_));
             let next = match event {
                 Event::Init => {

@@ -8,6 +8,7 @@ use crate::core::message::Input;
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use std::fmt;
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tutti_k8s::gangs::JobView;
@@ -17,6 +18,10 @@ use tutti_k8s::{
     BudgetView, Capabilities, ClaimView, ClassView, CompositeView, CsiNodeView, NamespaceView, NodeView,
     ObjectKind, PodGroupView, PodView, PriorityClassView, VolumeView, WorkloadView, kin,
 };
+
+/// Thousands of kubelets report every few seconds that nothing has changed, and nothing about nodes is so urgent that it
+/// could not wait for this long.
+const NODES_REST: Duration = Duration::from_millis(20);
 
 /// Starts a watch of every kind that the cluster serves.
 pub(super) fn start(
@@ -103,6 +108,7 @@ impl Watches<'_> {
                 set: |workload: WorkloadView| Seen::WorkloadSet(Box::new(workload.read())),
                 gone: |workload: WorkloadView| Seen::WorkloadGone(workload.key()),
                 unchanged: self.status.metrics.unchanged.clone(),
+                rest: None,
             };
             let client = self.observed(workloads.kind, workloads.what);
             let api = Api::<WorkloadView>::all_with(client, resource);
@@ -199,6 +205,7 @@ impl Watches<'_> {
             set: move |object| Seen::Input(set(object)),
             gone: move |object| Seen::Input(gone(object)),
             unchanged: self.status.metrics.unchanged.clone(),
+            rest: (kind == ObjectKind::Node).then_some(NODES_REST),
         };
         let api = api(self.observed(kind, watch.what));
         self.tasks.spawn(watch.run(api, self.input.clone()));

@@ -9,7 +9,7 @@ fn events<'a>(sim: &'a Sim, name: &str) -> Vec<(&'a str, &'a str)> {
     sim.events
         .iter()
         .filter(|note| note.regarding.key == key(name))
-        .map(|note| (note.reason.as_ref(), note.message.as_ref()))
+        .map(|note| (note.reason, note.message.as_ref()))
         .collect()
 }
 
