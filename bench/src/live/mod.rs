@@ -23,8 +23,9 @@ pub(crate) struct Sizes {
     /// Pods that are there when a scheduler starts.
     #[arg(long, default_value_t = 140_000)]
     pods: usize,
-    /// Pods that are bound in one run of `throughput` and `blocked`.
-    #[arg(long, default_value_t = 10_000)]
+    /// Pods that are bound in one run of `throughput` and `blocked`; with fewer, a run is over within a second and says
+    /// little.
+    #[arg(long, default_value_t = 30_000)]
     binds: usize,
     /// Pods of the gang that blocks nobody.
     #[arg(long, default_value_t = 10_000)]
