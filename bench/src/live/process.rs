@@ -37,7 +37,7 @@ pub(crate) struct SchedulerArguments {
 pub(crate) fn schedule(arguments: SchedulerArguments) -> anyhow::Result<()> {
     let SchedulerArguments { kubeconfig, http, elect } = arguments;
     let filter = EnvFilter::new("info,kube_runtime::watcher=off");
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let client = connect(Some(&kubeconfig)).await?.client;
@@ -111,11 +111,14 @@ impl Scheduler {
 
 impl Drop for Scheduler {
     fn drop(&mut self) {
-        // It may have ended by itself, which whoever waits for it has noticed.
+        if let Ok(Some(status)) = self.child.try_wait() {
+            eprintln!("the scheduler has ended by itself, {status}; see {}", self.log.display());
+        } else {
+            let _ = std::fs::remove_file(&self.log);
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
         let _ = std::fs::remove_file(&self.kubeconfig);
-        let _ = std::fs::remove_file(&self.log);
     }
 }
 

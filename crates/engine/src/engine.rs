@@ -461,6 +461,8 @@ impl Engine {
         let matches = self.relations.matching(&pod.key, &pod.labels);
         let before = self.pods.pod(&pod.key).cloned();
         let sits = match (&pod.node, &before) {
+            // Its node may be long gone, and nobody has to remember it.
+            (Some(_), _) if pod.phase.is_terminal() => Sits::Nowhere,
             (Some(node), _) => Sits::Bound(self.nodes.id(node)),
             // An older picture of the pod than our own decision.
             (None, Some(row)) => row.sits,
@@ -525,11 +527,11 @@ impl Engine {
 
     /// A pod sits where the API server says. Mostly that is where it was to be, and then nothing moves.
     fn pod_bound(&mut self, key: &ObjectKey, uid: &Text, node: &Text, now: Time) {
-        let sits = Sits::Bound(self.nodes.id(node));
         let Some(before) = self.pods.pod(key).filter(|row| row.uid == *uid && row.life == Life::Active)
         else {
             return;
         };
+        let sits = Sits::Bound(self.nodes.id(node));
         let unit = self.pods.unit_of(key, before);
         let moved = (before.node() != sits.node()).then(|| before.clone());
         self.retries.remove(&unit);

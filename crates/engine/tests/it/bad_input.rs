@@ -3,7 +3,8 @@
 use crate::driver::{World, show};
 use tutti_engine::{Decision, Event};
 use tutti_model::amount::AMOUNT_MAX;
-use tutti_model::{Group, ObjectKey, Pod, Policy, Resource};
+use tutti_model::scenario::Scenario;
+use tutti_model::{Group, ObjectKey, Phase, Pod, Policy, Resource};
 
 fn names_placed(decisions: &[Decision]) -> Vec<String> {
     let placements = decisions.iter().filter_map(|decision| match decision {
@@ -75,12 +76,26 @@ fn facts_about_what_was_never_seen_are_ignored() {
         Event::PodGone(ObjectKey::new("default", "nobody")),
         Event::GroupGone(ObjectKey::new("default", "nothing")),
         Event::BindFailed { pod: ObjectKey::new("default", "nobody"), uid: "u".into() },
+        Event::PodBound { pod: ObjectKey::new("default", "nobody"), uid: "u".into(), node: "nowhere".into() },
         Event::NamespaceSet { name: "empty".into(), labels: tutti_model::Labels::default() },
     ] {
         world.engine.apply(event, world.now);
     }
     assert_eq!(world.engine.digest(), before);
     assert!(world.settle().is_empty());
+}
+
+#[test]
+fn a_pod_that_ended_on_a_node_that_is_gone_leaves_no_trace_of_it() {
+    let mut world = World::parse("node a cpu=1");
+    let before = world.engine.digest();
+    let mut pod = Scenario::parse("pod old cpu=1").unwrap().pods.remove(0);
+    pod.node = Some("gone".into());
+    pod.phase = Phase::Succeeded;
+    world.set_pod(pod.clone());
+    world.remove_pod(&pod.key);
+    assert!(world.settle().is_empty());
+    assert_eq!(world.engine.digest(), before);
 }
 
 #[test]

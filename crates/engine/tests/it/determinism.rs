@@ -41,7 +41,11 @@ fn the_order_of_a_listing_does_not_change_the_decision() {
 fn that_a_pod_is_bound_may_be_told_before_it_is_seen_there() {
     let mut moved = 0;
     for seed in 1..1_000 {
-        let text = if seed % 2 == 0 { instance_with_wishes(seed) } else { group_instance(seed) };
+        let text = match seed % 3 {
+            0 => instance_with_wishes(seed),
+            1 => group_instance(seed),
+            _ => instance_with_volumes(seed),
+        };
         let (mut told, mut seen) = (World::parse(&text), World::parse(&text));
         let mut dice = Dice::new(seed);
         loop {

@@ -228,6 +228,11 @@ impl Core {
         Some(self.gangs.by_group.get(group)?.partial?.state)
     }
 
+    /// Identity of a group, as far as is known.
+    pub fn group_uid(&self, group: &ObjectKey) -> Option<&Text> {
+        Some(&self.groups.get(group)?.uid)
+    }
+
     /// A pod has come to mean something else to its group.
     pub(super) fn set_standing(&mut self, key: &ObjectKey, standing: Standing) {
         let Some(known) = self.pods.get_mut(key) else {

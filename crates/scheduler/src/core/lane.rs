@@ -117,12 +117,12 @@ impl<K: Hash + Eq + Clone, V: Clone> Lane<K, V> {
             return None;
         }
         // Looks past at most as many as are under way.
-        let (turn, _) = self
+        let (&turn, _) = self
             .order
             .iter()
             .take_while(|((due, _), _)| *due <= now)
             .find(|(_, key)| !self.under_way.contains_key(key))?;
-        let key = self.order.remove(&turn.clone())?;
+        let key = self.order.remove(&turn)?;
         let item = self.waiting.remove(&key)?;
         self.overflowing &= !self.waiting.is_empty();
         let value = item.value.clone();

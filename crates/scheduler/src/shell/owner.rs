@@ -232,7 +232,10 @@ async fn changed(standing: &mut Option<watch::Receiver<Standing>>) {
 
 fn accept(answer: Option<Answer>) -> Result<Input, Error> {
     // Without its answer a request would be under way for ever; a new process starts from the truth.
-    answer.map(Input::Answer).ok_or(Error::TaskEnded { what: "a request" })
+    answer.map(Input::Answer).ok_or_else(|| {
+        tracing::error!("a request broke and has no answer; see the panic above");
+        Error::TaskEnded { what: "a request" }
+    })
 }
 
 /// Wall time that does not jump: read once, then counted on by the steady clock.

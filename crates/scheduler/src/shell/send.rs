@@ -5,7 +5,6 @@ use crate::config::Config;
 use crate::core::message::{
     Answer, BindOutcome, Effect, EventKey, GroupLookup, Lookup, StorageKey, WriteKey, WriteOutcome,
 };
-use http::header::CONTENT_TYPE;
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client, Resource as _};
@@ -54,30 +53,27 @@ impl Sender {
         }
     }
 
-    /// How long a request may take that is sent now.
-    fn timeout(&self) -> Duration {
-        let Some(standing) = &self.standing else {
-            return self.timeout;
-        };
-        match *standing.borrow() {
-            Standing::Leading { until, .. } => {
-                self.timeout.min(until.saturating_duration_since(Instant::now()))
-            }
-            Standing::Following { .. } => Duration::ZERO,
+    /// When a request that is sent now must have ended. If it has to wait before it goes out, that counts.
+    fn deadline(&self) -> Instant {
+        let now = Instant::now();
+        match self.standing.as_ref().map(|standing| standing.borrow().clone()) {
+            None => now + self.timeout,
+            Some(Standing::Leading { until, .. }) => until.min(now + self.timeout),
+            Some(Standing::Following { .. }) => now,
         }
     }
 
     /// The request of an effect; `None` for effects that are none.
     pub(super) fn send(&self, effect: Effect) -> Option<Request> {
         let client = Arc::clone(&self.client);
-        let timeout = self.timeout();
+        let deadline = self.deadline();
         Some(match effect {
             Effect::Bind(seat) => Box::pin(async move {
-                let outcome = bind_outcome(within(timeout, bind(&client, &seat)).await);
+                let outcome = bind_outcome(within(deadline, bind(&client, &seat)).await);
                 Answer::Bind { seat, outcome }
             }),
             Effect::GetPod { pod, uid } => Box::pin(async move {
-                let found = match within(timeout, get_pod(&client, &pod)).await {
+                let found = match within(deadline, get_pod(&client, &pod)).await {
                     Ok(found) => found,
                     Err(failure) => Lookup::Unknown(failure.text()),
                 };
@@ -86,28 +82,28 @@ impl Sender {
             Effect::PatchGroupCondition { group, uid, condition } => {
                 let groups = self.groups.clone();
                 Box::pin(async move {
-                    let result = within(timeout, groups.set_condition(&group, &uid, &condition)).await;
+                    let result = within(deadline, groups.set_condition(&group, &uid, &condition)).await;
                     write_answer(WriteKey::Group(group), result)
                 })
             }
             Effect::PatchPodCondition { pod, uid, version, condition } => Box::pin(async move {
                 let body = request::pod_condition_patch(&uid, Some(&version), &condition);
-                let result = within(timeout, patch_pod_status(&client, &pod, body)).await;
+                let result = within(deadline, patch_pod_status(&client, &pod, body)).await;
                 write_answer(WriteKey::Pod(pod), result)
             }),
             Effect::MarkDisrupted { pod, uid, condition } => Box::pin(async move {
                 let body = request::pod_condition_patch(&uid, None, &condition);
-                let result = within(timeout, patch_pod_status(&client, &pod, body)).await;
+                let result = within(deadline, patch_pod_status(&client, &pod, body)).await;
                 write_answer(WriteKey::Eviction(pod), result)
             }),
             Effect::DeletePod { pod, uid } => Box::pin(async move {
-                let result = within(timeout, delete_pod(&client, &pod, &uid)).await;
+                let result = within(deadline, delete_pod(&client, &pod, &uid)).await;
                 write_answer(WriteKey::Eviction(pod), result)
             }),
             Effect::GetGroup(group) => {
                 let groups = self.groups.clone();
                 Box::pin(async move {
-                    let found = match within(timeout, groups.get(&group)).await {
+                    let found = match within(deadline, groups.get(&group)).await {
                         Ok(found) => found,
                         Err(failure) => GroupLookup::Unknown(failure.text()),
                     };
@@ -117,7 +113,7 @@ impl Sender {
             Effect::PatchGroupMarks { group, uid, version, marks } => {
                 let groups = self.groups.clone();
                 Box::pin(async move {
-                    let result = within(timeout, groups.set_marks(&group, &uid, &version, marks)).await;
+                    let result = within(deadline, groups.set_marks(&group, &uid, &version, marks)).await;
                     write_answer(WriteKey::Marks(group), result)
                 })
             }
@@ -126,14 +122,14 @@ impl Sender {
                 let api = Api::<ClaimView>::namespaced(Client::clone(&client), &claim.namespace);
                 let params = PatchParams::default();
                 let sent = async { api.patch(&claim.name, &params, &body).await.map(drop) };
-                let result = within(timeout, sent).await;
+                let result = within(deadline, sent).await;
                 write_answer(WriteKey::Storage(StorageKey::Claim(claim)), result)
             }),
             Effect::KeepVolume { volume, version, claim, uid } => Box::pin(async move {
                 let body = Patch::Merge(request::kept_volume_patch(&version, &claim, &uid));
                 let (api, params) = (Api::<VolumeView>::all(Client::clone(&client)), PatchParams::default());
                 let sent = async { api.patch(&volume, &params, &body).await.map(drop) };
-                let result = within(timeout, sent).await;
+                let result = within(deadline, sent).await;
                 write_answer(WriteKey::Storage(StorageKey::Volume(volume)), result)
             }),
             Effect::EmitEvent(note) => {
@@ -141,7 +137,7 @@ impl Sender {
                 let key = EventKey { uid: note.regarding.uid.clone(), reason: note.reason };
                 let note = self.groups.addressed(*note);
                 Box::pin(async move {
-                    let result = within(timeout, emit(&client, &note, &reporter)).await;
+                    let result = within(deadline, emit(&client, &note, &reporter)).await;
                     write_answer(WriteKey::Event(key), result)
                 })
             }
@@ -184,10 +180,10 @@ impl Failure {
 }
 
 async fn within<T>(
-    timeout: Duration,
+    deadline: Instant,
     request: impl Future<Output = Result<T, kube::Error>>,
 ) -> Result<T, Failure> {
-    match tokio::time::timeout(timeout, request).await {
+    match tokio::time::timeout_at(deadline.into(), request).await {
         Ok(result) => result.map_err(Failure::Kube),
         Err(_) => Err(Failure::Timeout),
     }
@@ -195,12 +191,14 @@ async fn within<T>(
 
 async fn bind(client: &Client, seat: &Seat) -> Result<(), kube::Error> {
     let Seat { pod, uid, node } = seat;
+    let url = PodView::url_path(&(), Some(&pod.namespace));
     let body = serde_json::to_vec(&request::binding(pod, uid, node)).map_err(kube::Error::SerdeError)?;
-    let path = format!("/api/v1/namespaces/{}/pods/{}/binding", pod.namespace, pod.name);
-    let request = http::Request::post(path).header(CONTENT_TYPE, "application/json").body(body);
-    let request = request.map_err(kube::Error::HttpError)?;
-    // The answer is a status; that it is one of success is all there is to know.
-    client.request_text(request).await.map(drop)
+    let request = kube::core::Request::new(url)
+        .create_subresource("binding", &pod.name, &PostParams::default(), body)
+        .map_err(kube::Error::BuildRequest)?;
+    // The answer is a status, and that it is one of success is all there is to know. But JSON it must be: the page of a
+    // proxy says nothing about what the server has done.
+    client.request::<IgnoredAny>(request).await.map(drop)
 }
 
 async fn get_pod(client: &Client, pod: &ObjectKey) -> Result<Lookup, kube::Error> {
@@ -269,6 +267,7 @@ fn write_answer(key: WriteKey, result: Result<(), Failure>) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kube::client::Body;
     use kube::core::Status;
 
     fn api(code: u16) -> Failure {
@@ -290,6 +289,19 @@ mod tests {
             assert!(matches!(bind_outcome(Err(api(code))), BindOutcome::Unknown(_)), "{code}");
         }
         assert!(matches!(bind_outcome(Err(Failure::Timeout)), BindOutcome::Unknown(_)));
+    }
+
+    #[tokio::test]
+    async fn the_page_of_a_proxy_does_not_say_that_a_pod_is_bound() {
+        for (code, body) in [(200, "<html>"), (302, "<html>"), (302, ""), (201, "")] {
+            let proxy = tower::service_fn(move |_: http::Request<Body>| async move {
+                http::Response::builder().status(code).body(Body::from(body.as_bytes().to_vec()))
+            });
+            let seat = Seat { pod: ObjectKey::new("a", "p"), uid: "u".into(), node: "n".into() };
+            let answer = bind(&Client::new(proxy, "default"), &seat).await;
+            let outcome = bind_outcome(answer.map_err(Failure::Kube));
+            assert!(matches!(outcome, BindOutcome::Disputed(_)), "{code} {body:?}: {outcome:?}");
+        }
     }
 
     #[test]

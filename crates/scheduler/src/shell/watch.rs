@@ -60,16 +60,17 @@ impl<S, G, L, D> Watch<S, G, L, D> {
         let mut repeats = Repeats::default();
         let mut is_listed = false;
         loop {
-            let next = match stream.try_next().now_or_never() {
-                Some(next) => next,
-                None => {
-                    if let Some(rest) = self.rest.filter(|_| is_listed) {
+            let told = match self.rest.filter(|_| is_listed) {
+                None => stream.try_next().await,
+                Some(rest) => match stream.try_next().now_or_never() {
+                    Some(told) => told,
+                    None => {
                         tokio::time::sleep(rest).await;
+                        stream.try_next().await
                     }
-                    stream.try_next().await
-                }
+                },
             };
-            let event = match next {
+            let event = match told {
                 Ok(Some(event)) => event,
                 Ok(None) => return,
                 Err(error) => {

@@ -322,3 +322,18 @@ fn the_same_inputs_give_the_same_effects() {
     };
     assert_eq!(story(), story());
 }
+
+#[test]
+fn a_pod_that_changed_while_it_was_bound_is_not_taken_for_what_was_decided_on() {
+    let mut sim = Sim::new();
+    sim.node("a", 2);
+    sim.pod("grows", None, 1);
+    sim.step();
+    let pod = sim.pods.get_mut(&key("grows")).expect("it waits");
+    pod.requests = pod.requests.iter().map(|(resource, amount)| (resource.clone(), 2 * amount)).collect();
+    sim.run();
+    assert_eq!(sim.node_of("grows"), Some("a"));
+    sim.pod("late", None, 1);
+    sim.run();
+    assert_eq!(sim.node_of("late"), None, "the room is taken");
+}

@@ -49,12 +49,15 @@ impl Sim {
 
     /// Whoever asks for a deletion unwinds the gang at that moment, and somebody makes the pod again. What becomes of the
     /// request is checked when it arrives, where it may be late and the pod may go already.
-    fn check_intent(&self, index: usize, pod: &ObjectKey, uid: &Text) -> Result<(), String> {
+    fn check_intent(&mut self, index: usize, pod: &ObjectKey, uid: &Text) -> Result<(), String> {
         let Some(found) = self.server.pods.get(pod).filter(|found| found.pod.uid == *uid) else {
             return Ok(());
         };
-        let group = found.pod.group.as_ref();
-        let state = group.and_then(|group| self.replicas[index].core.gang_state(group));
+        let (group, core) = (found.pod.group.as_ref(), &self.replicas[index].core);
+        if let Some(meant) = group.and_then(|group| core.group_uid(group)) {
+            self.meant.insert(uid.clone(), meant.clone());
+        }
+        let state = group.and_then(|group| core.gang_state(group));
         if state != Some(GangState::Unwinding) {
             return Err(format!("{pod} is to be deleted while its gang is {state:?}"));
         }
@@ -115,8 +118,10 @@ impl Sim {
         let group = found.pod.group.as_ref().and_then(|group| self.server.groups.get(group));
         // A deposed leader acts on what was true when it led. A pod that goes already loses nothing by being deleted again,
         // whatever was announced: it is not counted as a member any more. That the deletion was meant is checked where it
-        // is sent.
-        let Some(group) = group.filter(|_| !is_late && !found.pod.terminating) else {
+        // is sent. It was announced on the group that was there then, which somebody may have replaced since.
+        let meant = self.meant.get(&found.pod.uid);
+        let is_current = |group: &&SimGroup| meant == Some(&group.group.uid);
+        let Some(group) = group.filter(|_| !is_late && !found.pod.terminating).filter(is_current) else {
             return Ok(());
         };
         for (wrong, what) in [

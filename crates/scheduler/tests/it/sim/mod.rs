@@ -142,6 +142,8 @@ pub(crate) struct Sim {
     confirmed: BTreeMap<UnitKey, u32>,
     /// Groups and trees of which a scheduler has sent bindings, by its term.
     sent: BTreeSet<(u64, UnitKey)>,
+    /// The group that was unwound when the deletion of a pod was sent, by its identity and the pod's.
+    meant: BTreeMap<Text, Text>,
     /// What befalls whoever sends the next bindings.
     doom: Option<Doom>,
     down: bool,
@@ -188,6 +190,7 @@ impl Sim {
             refused_marks: BTreeSet::new(),
             confirmed: BTreeMap::new(),
             sent: BTreeSet::new(),
+            meant: BTreeMap::new(),
             doom: None,
             down: false,
             incarnations: 0,
