@@ -228,6 +228,11 @@ impl Core {
         Some(self.gangs.by_group.get(group)?.partial?.state)
     }
 
+    /// How many members of a group have a binding that is under way, or that waits because too many others are.
+    pub fn bindings_of(&self, group: &ObjectKey) -> usize {
+        self.under_way_of(group).count()
+    }
+
     /// Identity of a group, as far as is known.
     pub fn group_uid(&self, group: &ObjectKey) -> Option<&Text> {
         Some(&self.groups.get(group)?.uid)

@@ -32,7 +32,7 @@ impl Sim {
                 *starts.entry(group.clone()).or_default() += 1;
             }
         }
-        for (group, count) in &starts {
+        for group in starts.keys() {
             // Some may be sent again, or follow when others are bound already.
             let is_first = !self.has_bound(group) && self.replicas[index].has_heard_all();
             let unit = UnitKey::Group(group.clone());
@@ -40,11 +40,19 @@ impl Sim {
             // What was read last, unless it was changed since so that fewer are enough.
             let read = self.confirmed.get(&unit).copied().unwrap_or(1);
             let minimum = self.server.groups.get(group).map_or(1, |group| group.minimum().min(read));
-            if is_first && *count < minimum {
-                return Err(format!("{group} starts with {count} of at least {minimum} members"));
+            let begun = self.begun(index, group, &starts);
+            if is_first && begun < minimum {
+                return Err(format!("{group} starts with {begun} of at least {minimum} members"));
             }
         }
         self.check_tree_starts(index, term, &starts)
+    }
+
+    /// How many members of a group are bound in this step, or follow: a server that has too much to do gets a few at a time,
+    /// and the rest of a gang when those are answered.
+    pub(super) fn begun(&self, index: usize, group: &ObjectKey, starts: &BTreeMap<ObjectKey, u32>) -> u32 {
+        let sent = starts.get(group).copied().unwrap_or_default();
+        sent.max(self.replicas[index].core.bindings_of(group) as u32)
     }
 
     /// Whoever asks for a deletion unwinds the gang at that moment, and somebody makes the pod again. What becomes of the

@@ -71,7 +71,6 @@ impl Sim {
         term: u64,
         starts: &BTreeMap<ObjectKey, u32>,
     ) -> Result<(), String> {
-        let starting: Counted<'_> = starts.iter().map(|(group, count)| (group, (*count, *count))).collect();
         for group in starts.keys() {
             let Some(root) = self.server.above(group).pop() else { continue };
             let beside = self.server.groups_beside(group);
@@ -84,6 +83,11 @@ impl Sim {
                 continue;
             }
             self.tally.count(Deed::TreeStart);
+            let starting: Counted<'_> = beside
+                .iter()
+                .map(|group| (group, self.begun(index, group, starts)))
+                .map(|(group, begun)| (group, (begun, begun)))
+                .collect();
             if self.server.is_tree_short(group, &starting) {
                 return Err(format!("composite {root} starts in part, with {starts:?}"));
             }
