@@ -55,8 +55,8 @@ impl Core {
         })
     }
 
-    /// The request of an eviction.
-    pub(super) fn eviction_request(pod: ObjectKey, eviction: Eviction, now: Time) -> Effect {
+    /// The request of an eviction. One that deletes may happen for as long as any request may, answered or not.
+    pub(super) fn eviction_request(&mut self, pod: ObjectKey, eviction: Eviction, now: Time) -> Effect {
         match eviction {
             Eviction::Mark { uid, group } => {
                 let message =
@@ -71,7 +71,14 @@ impl Core {
                 });
                 Effect::MarkDisrupted { pod, uid, condition }
             }
-            Eviction::Delete { uid } => Effect::DeletePod { pod, uid },
+            Eviction::Delete { uid } => {
+                let settles_ms = i64::try_from(self.config.outcome_settles_after.as_millis());
+                let until = Time(now.0.saturating_add(settles_ms.unwrap_or(i64::MAX)));
+                if let Some(known) = self.pods.get_mut(&pod) {
+                    known.may_go_until = Some(until);
+                }
+                Effect::DeletePod { pod, uid }
+            }
         }
     }
 

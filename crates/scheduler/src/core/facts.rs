@@ -243,6 +243,7 @@ impl Core {
             like: None,
             waits_since: pod.node.is_none().then_some(now),
             evict_after: None,
+            may_go_until: None,
         };
         self.pods.insert(pod.key.clone(), known);
         if let Some(group) = &pod.group {

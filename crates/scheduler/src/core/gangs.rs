@@ -207,6 +207,14 @@ impl Gangs {
         self.by_group.entry(group.clone()).or_default()
     }
 
+    /// A group is looked at by then, if a time is given, or sooner.
+    fn look_by(&mut self, group: &ObjectKey, due: Option<Time>) {
+        let planned = self.by_group.get(group).and_then(|gang| gang.due);
+        if due.is_some() {
+            self.set_due(group, [due, planned].into_iter().flatten().min());
+        }
+    }
+
     fn set_due(&mut self, group: &ObjectKey, due: Option<Time>) {
         let Some(gang) = self.by_group.get_mut(group) else {
             return;
@@ -544,8 +552,15 @@ impl Core {
             };
             shown.then_some(partial.deadline)
         });
+        let said = gang.asked.unwrap_or(gang.marked);
+        // What was announced stays so until the last deletion that was sent can no longer happen.
+        let may_go = |pod| self.pods.get(pod)?.may_go_until.filter(|until| now < *until);
+        let announced = said.unwind_at.filter(|_| unwind_at.is_none());
+        let settles = announced.and_then(|_| gang.bound.keys().filter_map(may_go).max());
+        let unwind_at = unwind_at.or(announced.filter(|_| settles.is_some()));
         let wanted = Marks { fully_bound: gang.was_complete && lasting, unwind_at };
-        if gang.asked.unwrap_or(gang.marked) == wanted {
+        if said == wanted {
+            self.gangs.look_by(group, settles);
             return;
         }
         gang.asked = Some(wanted);
@@ -553,6 +568,7 @@ impl Core {
             (FULLY_BOUND.into(), wanted.fully_bound.then(|| mark_time(now))),
             (UNWIND_AT.into(), wanted.unwind_at.map(mark_time)),
         ];
+        self.gangs.look_by(group, settles);
         let due = Time(now.0.saturating_add(MARK_PAUSE_MS));
         if let Some(total) = self.mark_writes.put(group.clone(), (known.uid.clone(), marks), due) {
             self.report(Fact::WritesDropped { what: "marks of pod groups", total });

@@ -121,6 +121,8 @@ struct KnownPod {
     waits_since: Option<Time>,
     /// When it may be deleted again, if it was to be.
     evict_after: Option<Time>,
+    /// Until when a deletion that was sent, and not answered well, may still happen.
+    may_go_until: Option<Time>,
 }
 
 /// What is known of a group or a composite.

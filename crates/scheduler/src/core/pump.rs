@@ -28,7 +28,8 @@ impl Core {
         let window = self.write_window.limit(now);
         while let Some((pod, eviction)) = self.evictions.next(window, now) {
             if self.is_to_be_evicted(&pod) {
-                self.effects.push(Self::eviction_request(pod, eviction, now));
+                let request = self.eviction_request(pod, eviction, now);
+                self.effects.push(request);
             } else {
                 self.evictions.done(&pod);
             }

@@ -8,6 +8,9 @@ use tutti_k8s::{ConditionStatus, GroupMarks, ObjectKind, WhenBroken};
 /// Longer than a gang may take to become complete.
 pub(super) const GRACE_SECONDS: i64 = 310;
 
+/// After so long a request without an answer has been carried out, or never will be.
+const SETTLES_SECONDS: i64 = 90;
+
 pub(super) fn state(sim: &Sim, group: &str) -> Option<GangState> {
     sim.core.gang_state(&key(group))
 }
@@ -91,6 +94,23 @@ fn a_slow_mark_does_not_undo_a_newer_one() {
     assert_eq!(sim.marks[&key("g")], complete);
     sim.deliver_late();
     assert_eq!(sim.marks[&key("g")], complete);
+}
+
+#[test]
+fn what_was_announced_stays_so_until_a_slow_deletion_can_no_longer_happen() {
+    let announced = |sim: &Sim| sim.marks[&key("g")].unwind_at.is_some();
+    let mut sim = two_of_three();
+    sim.slow_deletions = true;
+    sim.run_for(GRACE_SECONDS);
+    assert_eq!((sim.evicted.len(), state(&sim, "g")), (0, Some(GangState::Unwinding)));
+    sim.set_minimum("g", 2);
+    sim.run_for(10);
+    assert_eq!(state(&sim, "g"), None, "two are enough now");
+    assert!(announced(&sim), "their deletion may still be on its way");
+    sim.run_for(SETTLES_SECONDS);
+    assert!(!announced(&sim));
+    sim.run_for(10);
+    assert_eq!((sim.evicted.len(), sim.bound()), (0, 2));
 }
 
 #[test]

@@ -72,6 +72,8 @@ pub(super) struct Sim {
     requests: VecDeque<Effect>,
     /// So many marks of groups are on their way for longer than anybody waits for an answer.
     pub(super) slow_marks: usize,
+    /// Deletions of pods are, too.
+    pub(super) slow_deletions: bool,
     late: Vec<Effect>,
     /// Faults of the next bindings of a pod, by name.
     pub(super) faults: BTreeMap<String, VecDeque<Fault>>,
@@ -165,6 +167,7 @@ impl Sim {
             held: Vec::new(),
             requests: VecDeque::new(),
             slow_marks: 0,
+            slow_deletions: false,
             late: Vec::new(),
             faults: BTreeMap::new(),
             binds: Vec::new(),
@@ -572,6 +575,11 @@ impl Sim {
                     self.disrupted.insert(pod.clone(), *condition);
                 }
                 written(WriteKey::Eviction(pod), exists)
+            }
+            Effect::DeletePod { pod, uid } if self.slow_deletions => {
+                self.late.push(Effect::DeletePod { pod: pod.clone(), uid });
+                let outcome = WriteOutcome::Failed("no answer in time".into());
+                Answer::Write { key: WriteKey::Eviction(pod), outcome }
             }
             Effect::DeletePod { pod, uid } => {
                 let exists = self.pods.get(&pod).is_some_and(|found| found.uid == uid);
