@@ -54,12 +54,13 @@ pub(crate) async fn run(args: ControllerArgs) -> anyhow::Result<()> {
         (replica::place(LEASE, lease.namespace.as_deref(), own_namespace), lease.timing)
     });
     let http = args.http_address.map_or(Some(DEFAULT_HTTP), |HttpAddress(address)| address);
+    let end = signals::end_asked()?;
     say_what_runs(&shared.borrow(), http, lease.is_some(), &connection.url);
     let settings = settings_of(shared);
     let namespace = lease.as_ref().map(|(place, _)| place.namespace.as_str());
     let webhooks = args.webhooks.options(namespace.or(connection.own_namespace.as_deref()));
     let surroundings = Surroundings { http, webhooks, lease };
-    process::serve(connection.client, settings, surroundings, signals::end()).await?;
+    process::serve(connection.client, settings, surroundings, end).await?;
     Ok(())
 }
 

@@ -102,6 +102,7 @@ async fn simulate(args: SimulateArgs) -> anyhow::Result<()> {
         .with_context(|| format!("{}", args.kubeconfig.display()))?;
     let version = client.apiserver_version().await.context("the cluster does not answer")?;
     let created = create_nodes(&client, args.nodes, args.gpus).await?;
+    let end = signals::end_asked()?;
     let console = Console::new();
     console.line(&format!(
         "{} simulates nodes in a cluster of version {}",
@@ -114,11 +115,6 @@ async fn simulate(args: SimulateArgs) -> anyhow::Result<()> {
     let options = kubelet::Options {
         lease_interval: Duration::from_secs(args.heartbeat_seconds),
         ..kubelet::Options::default()
-    };
-    let end = async {
-        if let Err(error) = signals::end_asked().await {
-            tracing::error!(%error, "cannot wait for Ctrl-C");
-        }
     };
     kubelet::run(client, options, end).await;
     Ok(())

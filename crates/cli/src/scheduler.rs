@@ -79,11 +79,12 @@ pub(crate) async fn run(args: SchedulerArgs) -> anyhow::Result<()> {
         return Ok(());
     }
     let connection = tutti_k8s::connect::connect(args.replica.kubeconfig.as_deref()).await?;
+    let end = signals::end_asked()?;
     say_what_runs(&settings.borrow(), &connection.url);
     let place = settings.borrow().lease.as_ref().map(|lease| {
         replica::place(&lease.name, lease.namespace.as_deref(), connection.own_namespace.as_deref())
     });
-    tutti_scheduler::serve(connection.client, settings, place, signals::end()).await?;
+    tutti_scheduler::serve(connection.client, settings, place, end).await?;
     Ok(())
 }
 

@@ -1,22 +1,27 @@
 //! The end, as users and process managers ask for it.
 
-/// Completes at Ctrl-C or SIGTERM.
-pub(crate) async fn end_asked() -> std::io::Result<()> {
+use anyhow::Context as _;
+
+/// Listens for Ctrl-C and SIGTERM from now on, and not only once the future is waited for: whoever listens before it says
+/// that it runs is never ended halfway by somebody who has read that.
+pub(crate) fn end_asked() -> anyhow::Result<impl Future<Output = ()>> {
     #[cfg(unix)]
     {
-        let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-        tokio::select! {
-            result = tokio::signal::ctrl_c() => result,
-            _ = terminate.recv() => Ok(()),
-        }
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?;
+        let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
+        Ok(async move {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+        })
     }
     #[cfg(not(unix))]
-    tokio::signal::ctrl_c().await
-}
-
-/// The same for those who have nobody to tell that they cannot wait for it.
-pub(crate) async fn end() {
-    if let Err(error) = end_asked().await {
-        tracing::error!(%error, "cannot wait for Ctrl-C");
+    {
+        let mut interrupt = tokio::signal::windows::ctrl_c().context("cannot listen for Ctrl-C")?;
+        Ok(async move {
+            interrupt.recv().await;
+        })
     }
 }

@@ -133,6 +133,7 @@ impl Up {
             None => kubeconfig_path::default(self.cluster.address().port())?,
         };
         let shown = path.display().to_string();
+        let end = signals::end_asked()?;
         let _file = KubeconfigFile::write(path, self.cluster.kubeconfig())?;
         // Without the controller nobody makes groups, and nobody should wait for them.
         let jobs = if self.args.no_controller { Integration::Off } else { Integration::On };
@@ -142,7 +143,7 @@ impl Up {
             false => Some(Controller::start(self.cluster.client()).await.context("no controllers")?),
         };
         let result = tokio::select! {
-            signal = signals::end_asked() => signal.context("cannot wait for Ctrl-C"),
+            () = end => Ok(()),
             error = failure(scheduler.as_mut()) => return Err(error),
             error = controller_failure(controller.as_mut()) => return Err(error),
             result = self.talk(&shown) => result,

@@ -12,8 +12,11 @@ mod sim;
 
 use sim::{Tally, story};
 use std::io::{IsTerminal, Write};
+use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 const USAGE: &str = "usage: soak [--seeds N] [--seed S] [--trace]";
@@ -44,41 +47,70 @@ fn arguments() -> Option<Arguments> {
     Some(Arguments { first: first.unwrap_or(0), seeds: seeds.unwrap_or(one_or_many), trace })
 }
 
+/// What all stories have come to so far.
+#[derive(Default)]
+struct Soak {
+    told: u64,
+    broken: u64,
+    tally: Tally,
+}
+
 /// A story in which the scheduler does not panic either.
 fn tell(seed: u64, trace: bool) -> Result<Tally, String> {
     let told = catch_unwind(AssertUnwindSafe(|| story(seed, trace)));
     told.unwrap_or_else(|_| Err(format!("seed {seed}: the scheduler panics")))
 }
 
-fn main() -> ExitCode {
-    let Some(Arguments { first, seeds, trace }) = arguments() else {
-        eprintln!("{USAGE}");
-        return ExitCode::from(2);
-    };
+/// Tells the stories on all cores. Each is its own world, so that nothing depends on which core tells it.
+fn tell_all(Arguments { first, seeds, trace }: Arguments) -> Soak {
     let (start, is_terminal) = (Instant::now(), std::io::stderr().is_terminal());
-    let (mut tally, mut broken) = (Tally::default(), 0);
-    for told in 0..seeds {
-        match tell(first.wrapping_add(told), trace) {
-            Ok(story) => tally += story,
-            Err(why) => {
-                println!("{why}");
-                broken += 1;
-                if broken == BROKEN_MAX {
-                    break;
+    let (next, soak) = (AtomicU64::new(0), Mutex::new(Soak::default()));
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    // A poisoned lock only means that a thread died while it printed: the sums are whole.
+    let lock = || soak.lock().unwrap_or_else(PoisonError::into_inner);
+    let work = || {
+        while lock().broken < BROKEN_MAX {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if index >= seeds {
+                break;
+            }
+            let story = tell(first.wrapping_add(index), trace);
+            let mut soak = lock();
+            soak.told += 1;
+            match story {
+                Ok(story) => soak.tally += story,
+                Err(why) => {
+                    println!("{why}");
+                    soak.broken += 1;
                 }
             }
+            if is_terminal && soak.told % PROGRESS_EVERY == 0 {
+                let rate = soak.told as f64 / start.elapsed().as_secs_f64();
+                eprint!("\r{} of {seeds} stories, {rate:.0} per second, {} broken", soak.told, soak.broken);
+                // Progress is worth nothing if it cannot be shown.
+                let _ = std::io::stderr().flush();
+            }
         }
-        if is_terminal && (told + 1) % PROGRESS_EVERY == 0 {
-            let rate = (told + 1) as f64 / start.elapsed().as_secs_f64();
-            eprint!("\r{} of {seeds} stories, {rate:.0} per second, {broken} broken", told + 1);
-            // Progress is worth nothing if it cannot be shown.
-            let _ = std::io::stderr().flush();
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(work);
         }
-    }
+    });
     if is_terminal {
         eprintln!();
     }
-    println!("{seeds} stories from seed {first} in {:.1} s: {broken} broken", start.elapsed().as_secs_f64());
+    soak.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn main() -> ExitCode {
+    let Some(arguments) = arguments() else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    let (start, first) = (Instant::now(), arguments.first);
+    let Soak { told, broken, tally } = tell_all(arguments);
+    println!("{told} stories from seed {first} in {:.1} s: {broken} broken", start.elapsed().as_secs_f64());
     println!("{tally:?}");
     if broken > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

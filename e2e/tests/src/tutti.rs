@@ -6,6 +6,9 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
+/// The last line of what `tutti` says of itself when it listens for the end.
+const RUNS: &str = "Ctrl-C ends it.";
+
 /// A command that runs. It is killed when the story ends.
 #[derive(Debug)]
 pub(crate) struct Tutti {
@@ -49,8 +52,13 @@ impl Tutti {
         Ok(())
     }
 
-    /// Asks it to end, and waits until it has, which must be well.
+    /// Asks it to end, and waits until it has, which must be well. Before it has said that it runs, a signal would just kill it.
     pub(crate) async fn end(mut self) -> anyhow::Result<()> {
+        crate::wait::eventually("tutti says that it runs", || {
+            let said = self.check().map(|()| self.said());
+            async move { said.map(|said| if said.contains(RUNS) { Ok(()) } else { Err(said) }) }
+        })
+        .await?;
         let id = self.child.id().to_string();
         Command::new("kill").args(["-TERM", &id]).status().context("cannot send a signal")?;
         crate::wait::eventually("tutti ends", || {

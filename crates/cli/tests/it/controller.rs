@@ -102,6 +102,17 @@ async fn a_controller_of_its_own_makes_groups_and_says_how_it_is() {
 }
 
 #[tokio::test]
+async fn who_has_said_that_it_runs_can_be_ended_at_once() {
+    let world = World::up().await;
+    for _ in 0..10 {
+        let controller = world.controller(&["--http-address", "off"]);
+        controller.signal("TERM");
+        let ended = controller.wait();
+        assert!(ended.status.success(), "{}: {}", ended.status, ended.stderr);
+    }
+}
+
+#[tokio::test]
 async fn of_two_replicas_one_acts_and_the_other_takes_over() {
     let world = World::up().await;
     let (first_address, second_address) = (free_address(), free_address());

@@ -124,12 +124,13 @@ impl Sim {
             return Ok(());
         };
         let group = found.pod.group.as_ref().and_then(|group| self.server.groups.get(group));
-        // A deposed leader acts on what was true when it led. A pod that goes already loses nothing by being deleted again,
-        // whatever was announced: it is not counted as a member any more. That the deletion was meant is checked where it
-        // is sent. It was announced on the group that was there then, which somebody may have replaced since.
+        // A deposed leader acts on what was true when it led. A pod that has ended or goes already loses nothing by being
+        // deleted, whatever was announced: it is not counted as a member any more. That the deletion was meant is checked
+        // where it is sent. It was announced on the group that was there then, which somebody may have replaced since.
         let meant = self.meant.get(&found.pod.uid);
         let is_current = |group: &&SimGroup| meant == Some(&group.group.uid);
-        let Some(group) = group.filter(|_| !is_late && !found.pod.terminating).filter(is_current) else {
+        let works = !found.is_over() && !found.pod.terminating;
+        let Some(group) = group.filter(|_| works && !is_late).filter(is_current) else {
             return Ok(());
         };
         for (wrong, what) in [
