@@ -17,6 +17,7 @@ use super::message::{BindOutcome, Effect, Lookup};
 use super::window::Window;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
 use tutti_engine::Seat;
 use tutti_model::{ObjectKey, Text, Time};
 
@@ -33,7 +34,7 @@ pub(crate) struct Limits {
     /// Looks at pods.
     pub(crate) lookups: usize,
     /// After this time a binding without an answer can no longer be written: the server has given it up.
-    pub(crate) settle_ms: i64,
+    pub(crate) settle_after: Duration,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -291,7 +292,7 @@ impl Binds {
         now: Time,
     ) -> Option<Verdict> {
         self.asking = self.asking.saturating_sub(1);
-        let settle_ms = self.limits.settle_ms;
+        let settle_after = self.limits.settle_after;
         let bind = self.expecting(pod, uid, Next::Ask)?;
         match found {
             Lookup::Gone => {
@@ -306,9 +307,7 @@ impl Binds {
                 Some(self.bound(&Seat { pod: pod.clone(), uid: uid.clone(), node }))
             }
             Lookup::Found { node: None, .. } => {
-                let settled =
-                    bind.unknown_since.is_none_or(|since| now.0.saturating_sub(since.0) >= settle_ms);
-                if settled {
+                if bind.unknown_since.is_none_or(|since| now >= since + settle_after) {
                     return Some(self.failed(pod));
                 }
                 // The lost try may still land on our node. Sent again, the binding ends the doubt; on a node
@@ -396,7 +395,7 @@ mod tests {
     const NOW: Time = Time(1_000_000);
 
     fn limits() -> Limits {
-        Limits { binds: 2, lookups: 1, settle_ms: 90_000 }
+        Limits { binds: 2, lookups: 1, settle_after: Duration::from_secs(90) }
     }
 
     fn key(name: &str) -> ObjectKey {

@@ -72,8 +72,7 @@ impl Core {
                 Effect::MarkDisrupted { pod, uid, condition }
             }
             Eviction::Delete { uid } => {
-                let settles_ms = i64::try_from(self.config.outcome_settles_after.as_millis());
-                let until = Time(now.0.saturating_add(settles_ms.unwrap_or(i64::MAX)));
+                let until = now + self.config.outcome_settles_after;
                 if let Some(known) = self.pods.get_mut(&pod) {
                     known.may_go_until = Some(until);
                 }

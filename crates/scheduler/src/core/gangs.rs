@@ -20,6 +20,7 @@ use super::trees::ShortComposite;
 use super::{Core, UnitKey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::time::Duration;
 use tutti_engine::Event;
 use tutti_k8s::marks::{FULLY_BOUND, UNWIND_AT, mark_time};
 use tutti_k8s::request::Severity;
@@ -30,7 +31,7 @@ use tutti_model::{ObjectKey, Phase, Pod, Policy, Text, Time};
 const MARK_AFTER_SECONDS: i64 = 10;
 /// Marks are written so much later than they are wanted: by then it is known what else was written on the group at that
 /// moment, and the mark is not refused because of it.
-const MARK_PAUSE_MS: i64 = 250;
+const MARK_PAUSE: Duration = Duration::from_millis(250);
 /// Marks that the server did not want are tried again so much later: nobody else would think of them.
 const MARK_AGAIN_SECONDS: i64 = 60;
 /// While bindings of a gang are under way it is not judged; it is looked at again so much later.
@@ -401,14 +402,12 @@ impl Core {
 
     fn review_partial(&mut self, group: &ObjectKey, shortfall: &Shortfall, now: Time) {
         let (counted, minimum) = shortfall.numbers();
-        let grace_ms = i64::try_from(self.config.gang_grace.as_millis()).unwrap_or(i64::MAX);
+        let grace = self.config.gang_grace;
         let Some(gang) = self.gangs.by_group.get_mut(group) else {
             return;
         };
         let Some(partial) = gang.partial else {
-            // Whole seconds, as annotations have them.
-            let fresh =
-                Time(now.0.saturating_add(grace_ms).div_euclid(1000).saturating_add(1).saturating_mul(1000));
+            let fresh = next_second(now + grace);
             let deadline = gang.marked.unwind_at.filter(|_| !gang.reviewed).unwrap_or(fresh);
             let noteworthy = !gang.reviewed || gang.was_complete;
             gang.partial = Some(Partial { state: GangState::Completing, since: now, deadline });
@@ -455,7 +454,7 @@ impl Core {
         // An unwinding gang gets a mark of its own, even if its deadline was written by somebody before us: once ours is
         // there, whatever else is on its way to the group is about an older version of it and comes too late.
         let deadline = match state {
-            GangState::Unwinding => Time(now.0.div_euclid(1000).saturating_add(1).saturating_mul(1000)),
+            GangState::Unwinding => next_second(now),
             GangState::Completing | GangState::Kept => partial.deadline,
         };
         if let Some(gang) = self.gangs.by_group.get_mut(group) {
@@ -559,25 +558,26 @@ impl Core {
         let settles = announced.and_then(|_| gang.bound.keys().filter_map(may_go).max());
         let unwind_at = unwind_at.or(announced.filter(|_| settles.is_some()));
         let wanted = Marks { fully_bound: gang.was_complete && lasting, unwind_at };
+        if said != wanted {
+            gang.asked = Some(wanted);
+        }
+        self.gangs.look_by(group, settles);
         if said == wanted {
-            self.gangs.look_by(group, settles);
             return;
         }
-        gang.asked = Some(wanted);
         let marks = vec![
             (FULLY_BOUND.into(), wanted.fully_bound.then(|| mark_time(now))),
             (UNWIND_AT.into(), wanted.unwind_at.map(mark_time)),
         ];
-        self.gangs.look_by(group, settles);
-        let due = Time(now.0.saturating_add(MARK_PAUSE_MS));
-        if let Some(total) = self.mark_writes.put(group.clone(), (known.uid.clone(), marks), due) {
+        if let Some(total) = self.mark_writes.put(group.clone(), (known.uid.clone(), marks), now + MARK_PAUSE)
+        {
             self.report(Fact::WritesDropped { what: "marks of pod groups", total });
         }
     }
 
     /// Marks were written, or given up.
     pub(super) fn marks_written(&mut self, group: &ObjectKey, written: bool, now: Time) {
-        let grace_ms = i64::try_from(self.config.gang_grace.as_millis()).unwrap_or(i64::MAX);
+        let grace = self.config.gang_grace;
         let Some(gang) = self.gangs.by_group.get_mut(group) else {
             return;
         };
@@ -590,7 +590,7 @@ impl Core {
         {
             // Without the mark nothing may be deleted; it is tried again after another grace time.
             partial.state = GangState::Completing;
-            partial.deadline = Time(now.0.saturating_add(grace_ms));
+            partial.deadline = now + grace;
             self.tell(Event::Resume(UnitKey::Group(group.clone())), now);
         }
         if written || self.gang_state(group).is_some() {
@@ -599,4 +599,9 @@ impl Core {
             self.gangs.set_due(group, Some(now.plus_seconds(MARK_AGAIN_SECONDS)));
         }
     }
+}
+
+/// The first whole second after a time: annotations have no fractions.
+fn next_second(time: Time) -> Time {
+    Time(time.0.div_euclid(1000).saturating_add(1).saturating_mul(1000))
 }

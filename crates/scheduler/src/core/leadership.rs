@@ -61,9 +61,8 @@ impl Leadership {
 
 impl Core {
     pub(super) fn elected(&mut self, gap: Duration, until: Time, now: Time) {
-        let gap_ms = i64::try_from(gap.as_millis()).unwrap_or(i64::MAX);
-        let waits = gap_ms > 0 || self.leadership.outdated;
-        let role = if waits { Role::Gap(Time(now.0.saturating_add(gap_ms))) } else { Role::Acting };
+        let waits = now + gap > now || self.leadership.outdated;
+        let role = if waits { Role::Gap(now + gap) } else { Role::Acting };
         self.leadership.role = role;
         self.leadership.until = Some(until);
         self.report(Fact::Leading { gap });

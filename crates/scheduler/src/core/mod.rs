@@ -121,7 +121,7 @@ struct KnownPod {
     waits_since: Option<Time>,
     /// When it may be deleted again, if it was to be.
     evict_after: Option<Time>,
-    /// Until when a deletion that was sent, and not answered well, may still happen.
+    /// Until when a deletion that was sent may still happen, whatever was heard of it.
     may_go_until: Option<Time>,
 }
 
@@ -217,7 +217,7 @@ impl Core {
         let limits = Limits {
             binds: config.bind_concurrency,
             lookups: LOOKUPS_MAX,
-            settle_ms: i64::try_from(config.outcome_settles_after.as_millis()).unwrap_or(i64::MAX),
+            settle_after: config.outcome_settles_after,
         };
         let kinds = kinds(&config, &capabilities);
         let mut core = Self {

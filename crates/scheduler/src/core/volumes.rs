@@ -165,7 +165,7 @@ impl Core {
             self.confirm_or_launch(placement);
             return;
         }
-        let timeout_ms = i64::try_from(self.config.volume_bind_timeout.as_millis()).unwrap_or(i64::MAX);
+        let deadline = now + self.config.volume_bind_timeout;
         let uid = |(claim, _): &(ObjectKey, ClaimPlan)| {
             Some((claim.clone(), self.storage.claims.get(claim)?.uid.clone()))
         };
@@ -173,12 +173,7 @@ impl Core {
         self.report(Fact::WaitsForVolumes { unit: placement.unit.clone(), claims: placement.claims.len() });
         let plans = placement.claims.clone();
         let wait = match waiting {
-            None => Wait {
-                placement,
-                deadline: Time(now.0.saturating_add(timeout_ms)),
-                uids,
-                begun: BTreeSet::new(),
-            },
+            None => Wait { placement, deadline, uids, begun: BTreeSet::new() },
             Some(mut wait) => {
                 wait.placement.seats.extend(placement.seats);
                 wait.placement.claims.extend(placement.claims);

@@ -5,9 +5,9 @@ use std::time::Duration;
 use tutti_model::Time;
 
 /// How long to leave a server alone that does not say how long.
-const PAUSE_DEFAULT_MS: i64 = 1_000;
+const PAUSE_DEFAULT: Duration = Duration::from_secs(1);
 /// Longest pause that is granted.
-const PAUSE_MAX_MS: i64 = 30_000;
+const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// The window.
 #[derive(Debug)]
@@ -49,13 +49,11 @@ impl Window {
     /// The server has too much to do. Answers to what was sent before the pause began are one complaint. Gives when
     /// to try again.
     pub(crate) fn throttled(&mut self, pause: Option<Duration>, now: Time) -> Time {
-        let asked =
-            pause.map_or(PAUSE_DEFAULT_MS, |pause| i64::try_from(pause.as_millis()).unwrap_or(i64::MAX));
         if now >= self.closed_until {
             self.limit = (self.limit / 2).max(1);
             self.good = 0;
         }
-        let until = Time(now.0.saturating_add(asked.clamp(1, PAUSE_MAX_MS)));
+        let until = now + pause.unwrap_or(PAUSE_DEFAULT).clamp(Duration::from_millis(1), PAUSE_MAX);
         self.closed_until = self.closed_until.max(until);
         self.closed_until
     }
@@ -96,6 +94,6 @@ mod tests {
             now = window.throttled(Some(Duration::from_secs(86_400)), now);
         }
         assert_eq!(window.limit(now), 1);
-        assert!(now.0 - NOW.0 <= 10 * PAUSE_MAX_MS);
+        assert!(now <= NOW + 10 * PAUSE_MAX);
     }
 }

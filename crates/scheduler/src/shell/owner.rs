@@ -256,8 +256,7 @@ impl Clock {
 
     /// The time of a moment that is not before the start.
     pub(super) fn at(&self, moment: Instant) -> Time {
-        let elapsed = moment.saturating_duration_since(self.start);
-        Time(self.wall_ms.saturating_add(i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX)))
+        Time(self.wall_ms) + moment.saturating_duration_since(self.start)
     }
 
     fn until(&self, time: Time) -> Duration {

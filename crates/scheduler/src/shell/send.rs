@@ -193,11 +193,17 @@ async fn bind(client: &Client, seat: &Seat) -> Result<(), kube::Error> {
     let Seat { pod, uid, node } = seat;
     let url = PodView::url_path(&(), Some(&pod.namespace));
     let body = serde_json::to_vec(&request::binding(pod, uid, node)).map_err(kube::Error::SerdeError)?;
-    let request = kube::core::Request::new(url)
-        .create_subresource("binding", &pod.name, &PostParams::default(), body)
-        .map_err(kube::Error::BuildRequest)?;
-    // The answer is a status, and that it is one of success is all there is to know. But JSON it must be: the page of a
-    // proxy says nothing about what the server has done.
+    let params = PostParams::default();
+    post(client, kube::core::Request::new(url).create_subresource("binding", &pod.name, &params, body)).await
+}
+
+/// Creates something of which the server tells us nothing new: that it answers with success is all there is to know. But
+/// JSON the answer must be: the page of a proxy says nothing about what the server has done.
+async fn post(
+    client: &Client,
+    request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+) -> Result<(), kube::Error> {
+    let request = request.map_err(kube::Error::BuildRequest)?;
     client.request::<IgnoredAny>(request).await.map(drop)
 }
 
@@ -222,14 +228,10 @@ async fn emit(client: &Client, note: &EventNote, reporter: &str) -> Result<(), k
     let namespace = event.metadata.namespace.clone().unwrap_or_default();
     let url = Event::url_path(&(), Some(&namespace));
     let body = serde_json::to_vec(&event).map_err(kube::Error::SerdeError)?;
-    let request = kube::core::Request::new(url)
-        .create(&PostParams::default(), body)
-        .map_err(kube::Error::BuildRequest)?;
-    // The answer is the event, which we have.
-    match client.request::<IgnoredAny>(request).await {
+    match post(client, kube::core::Request::new(url).create(&PostParams::default(), body)).await {
         // A repeated try after a lost answer.
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
-        other => other.map(drop),
+        other => other,
     }
 }
 
