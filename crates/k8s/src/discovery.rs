@@ -35,6 +35,25 @@ pub enum GroupLink {
     Label,
 }
 
+impl GroupLink {
+    /// All of them, the newest first.
+    pub const ALL: [Self; 3] = [Self::SchedulingGroup, Self::WorkloadRef, Self::Label];
+
+    /// The field of the pod that names the group.
+    pub fn field(self) -> &'static str {
+        match self {
+            Self::SchedulingGroup => "spec.schedulingGroup.podGroupName",
+            Self::WorkloadRef => "spec.workloadRef",
+            Self::Label => "metadata.labels[tutti.dev/pod-group]",
+        }
+    }
+
+    /// True if groups have objects of their own, with a status.
+    pub fn has_group_objects(self) -> bool {
+        self != Self::WorkloadRef
+    }
+}
+
 /// A way in which clusters serve groups.
 struct Flavour {
     group: &'static str,

@@ -195,28 +195,41 @@ fn read_list<T, M>(
 
 /// The name of the group that a pod belongs to.
 fn read_group(spec: &PodSpecView, labels: &Labels, link: GroupLink) -> Result<Option<String>, ModelError> {
-    let (name, field) = match link {
-        GroupLink::SchedulingGroup => {
-            let Some(group) = spec.scheduling_group.at("spec.schedulingGroup")? else {
-                return Ok(None);
-            };
-            let field = "spec.schedulingGroup.podGroupName";
-            (text(&group.pod_group_name, field)?, field)
+    let name = read_link(spec, labels, link)?;
+    // What sits already is as it is.
+    if name.is_some() || !text(&spec.node_name, "spec.nodeName")?.is_empty() {
+        return Ok(name);
+    }
+    // Placed alone it would break the gang that it was meant for.
+    let others = GroupLink::ALL.into_iter().filter(|other| *other != link);
+    for other in others {
+        if !matches!(read_link(spec, labels, other), Ok(None)) {
+            let why = format!("names a group, but the groups of this cluster are named by {}", link.field());
+            return Err(ModelError::new(other.field(), why));
         }
-        GroupLink::Label => {
-            let Some(name) = labels.get(POD_GROUP_LABEL) else {
-                return Ok(None);
-            };
-            (name, "metadata.labels[tutti.dev/pod-group]")
-        }
+    }
+    Ok(None)
+}
+
+/// The name of the group that a pod names in one of the ways there are.
+fn read_link(spec: &PodSpecView, labels: &Labels, link: GroupLink) -> Result<Option<String>, ModelError> {
+    let name = match link {
+        GroupLink::SchedulingGroup => match spec.scheduling_group.at("spec.schedulingGroup")? {
+            Some(group) => text(&group.pod_group_name, link.field())?,
+            None => return Ok(None),
+        },
+        GroupLink::Label => match labels.get(POD_GROUP_LABEL) {
+            Some(name) => name,
+            None => return Ok(None),
+        },
         GroupLink::WorkloadRef => {
-            let reference = spec.workload_ref.at("spec.workloadRef")?;
+            let reference = spec.workload_ref.at(link.field())?;
             return reference.map(WorkloadRefView::group_name).transpose();
         }
     };
     match name {
         // Placed alone it would break the gang that it was meant for.
-        "" => Err(ModelError::new(field, "is missing")),
+        "" => Err(ModelError::new(link.field(), "is missing")),
         name => Ok(Some(name.to_owned())),
     }
 }

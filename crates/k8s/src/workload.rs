@@ -225,13 +225,6 @@ impl WorkloadReading {
     }
 }
 
-impl GroupLink {
-    /// True if groups have objects of their own, with a status.
-    pub fn has_group_objects(self) -> bool {
-        self != Self::WorkloadRef
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -297,6 +290,31 @@ mod tests {
         ] {
             let pod = view.read_linked(link).complete().unwrap();
             assert_eq!(pod.group, Some(ObjectKey::new("a", name)));
+        }
+    }
+
+    #[test]
+    fn a_pod_that_names_a_group_in_another_way_than_its_cluster_is_not_placed_alone() {
+        let label = json!({"metadata": {"name": "p", "namespace": "a", "uid": "u", "labels": {"tutti.dev/pod-group": "g"}}});
+        let field = json!({"metadata": {"name": "p", "namespace": "a", "uid": "u"}, "spec": {"schedulingGroup": {"podGroupName": "g"}}});
+        let half =
+            json!({"metadata": {"name": "p", "namespace": "a", "uid": "u"}, "spec": {"schedulingGroup": {}}});
+        let reference = json!({"metadata": {"name": "p", "namespace": "a", "uid": "u"}, "spec": {"workloadRef": {"name": "w", "podGroup": "g"}}});
+        for (mut pod, named_by, link) in [
+            (label, GroupLink::Label, GroupLink::SchedulingGroup),
+            (reference, GroupLink::WorkloadRef, GroupLink::SchedulingGroup),
+            (field, GroupLink::SchedulingGroup, GroupLink::WorkloadRef),
+            (half, GroupLink::SchedulingGroup, GroupLink::Label),
+        ] {
+            let read = |pod: &serde_json::Value| {
+                let view: PodView = serde_json::from_value(pod.clone()).unwrap();
+                view.read_linked(link).complete()
+            };
+            let why = read(&pod).unwrap_err().to_string();
+            let wanted = format!("named by {}", link.field());
+            assert!(why.contains(named_by.field()) && why.contains(&wanted), "{why}");
+            pod["spec"]["nodeName"] = json!("n");
+            assert_eq!(read(&pod).unwrap().group, None, "what sits already is as it is");
         }
     }
 

@@ -4,7 +4,7 @@ use crate::config::Config;
 use crate::core::gangs::GangState;
 use crate::core::message::Fact;
 use tutti_engine::UnitKey;
-use tutti_k8s::{Capabilities, GroupLink, ObjectKind};
+use tutti_k8s::{Capabilities, ObjectKind};
 
 pub(super) fn started(config: &Config, capabilities: &Capabilities) {
     let names = config.names_in_words();
@@ -19,11 +19,7 @@ pub(super) fn started(config: &Config, capabilities: &Capabilities) {
         return;
     };
     let (api, kind) = (&resource.api_version, &resource.kind);
-    let by = match capabilities.link {
-        GroupLink::SchedulingGroup => "spec.schedulingGroup",
-        GroupLink::WorkloadRef => "spec.workloadRef",
-        GroupLink::Label => "label tutti.dev/pod-group",
-    };
+    let by = capabilities.link.field();
     let status = if capabilities.link.has_group_objects() { "conditions and events" } else { "events" };
     let trees = if capabilities.composite.is_some() { "CompositePodGroup" } else { "none" };
     tracing::info!(
