@@ -7,7 +7,7 @@ use crate::members::{GroupPlan, Members};
 use crate::pods::PodRow;
 use crate::refusal::{Contradiction, Refusal, Unsupported};
 use crate::solve::Style;
-use tutti_model::tree::Ancestry;
+use tutti_model::tree::{Ancestry, TREE_DEPTH_MAX};
 use tutti_model::{Group, ObjectKey, Text};
 
 /// What to do about a unit.
@@ -59,7 +59,7 @@ impl Engine {
         if let Some(contradiction) = self.misgrown(unit).or_else(|| contradiction(group, &members)) {
             return refused(Refusal::Contradiction(contradiction));
         }
-        if let Some(what) = unsupported.or_else(|| self.unsupported_claim(unit)) {
+        if let Some(what) = unsupported.or_else(|| self.unsupported_claim(unit, TREE_DEPTH_MAX)) {
             return refused(Refusal::Unsupported(what));
         }
         if matches!(unit, UnitKey::Composite(_)) || !group.topology.is_empty() {
@@ -111,10 +111,13 @@ impl Engine {
         }
     }
 
-    fn unsupported_claim(&self, unit: &UnitKey) -> Option<Unsupported> {
+    /// What is claimed in a tree that nobody can fulfil. So many levels are looked at.
+    fn unsupported_claim(&self, unit: &UnitKey, levels: usize) -> Option<Unsupported> {
+        let below = levels.checked_sub(1)?;
         match unit {
             UnitKey::Composite(key) => {
-                self.pods.composite(key)?.children.iter().find_map(|child| self.unsupported_claim(child))
+                let children = &self.pods.composite(key)?.children;
+                children.iter().find_map(|child| self.unsupported_claim(child, below))
             }
             _ => {
                 let claim = self.pods.object(unit)?.claims.first()?;

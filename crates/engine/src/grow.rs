@@ -8,6 +8,7 @@ use crate::members::{GroupPlan, Members, standings};
 use crate::pods::PodRow;
 use crate::refusal::Refusal;
 use crate::solve::{Belonging, Kin, Part, SliceRule, SpreadRule, Tree, scattered};
+use tutti_model::tree::TREE_DEPTH_MAX;
 use tutti_model::{Group, ObjectKey, Text};
 
 /// A tree in the making.
@@ -23,7 +24,7 @@ impl Engine {
     /// The tree below a unit, or why it cannot be tried and how its groups stand.
     pub(crate) fn grow(&self, unit: &UnitKey) -> Result<Members, (Refusal, Vec<Standing>)> {
         let mut growth = Growth::default();
-        self.grow_part(unit, None, &mut growth);
+        self.grow_part(unit, None, TREE_DEPTH_MAX, &mut growth);
         let Growth { tree, mut plans, members, unready } = growth;
         // What could be at best: every group that has enough members gets them all.
         let ready: Vec<u32> =
@@ -47,7 +48,15 @@ impl Engine {
         Ok(Members::of_tree(&members, unready, tree, plans))
     }
 
-    fn grow_part<'a>(&'a self, unit: &'a UnitKey, parent: Option<usize>, growth: &mut Growth<'a>) {
+    /// Adds a unit and all that is below it, so many levels: what is deeper than a tree may be is not part of it.
+    fn grow_part<'a>(
+        &'a self,
+        unit: &'a UnitKey,
+        parent: Option<usize>,
+        levels: usize,
+        growth: &mut Growth<'a>,
+    ) {
+        let Some(below) = levels.checked_sub(1) else { return };
         let Some(group) = self.pods.object(unit) else { return };
         let at = growth.tree.parts.len();
         let minimum = group.policy.minimum();
@@ -69,7 +78,7 @@ impl Engine {
                 scattered: None,
             });
             for child in self.pods.composite(key).into_iter().flat_map(|row| &row.children) {
-                self.grow_part(child, Some(at), growth);
+                self.grow_part(child, Some(at), below, growth);
             }
             let children = growth.tree.parts[at].children.clone();
             let kin = children.iter().flat_map(|&child| growth.tree.parts[child].kin.clone()).collect();

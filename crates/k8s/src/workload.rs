@@ -3,7 +3,6 @@
 //! There, a group is named by a pod: workload, part, and a replica key that makes independent groups of one part. It
 //! has no object of its own and no status. Here it becomes a group like any other, whose name joins the three.
 
-use crate::discovery::GroupLink;
 use crate::error::{ObjectError, ObjectKind, Problems};
 use crate::group::{GroupReading, PolicyView, read_policy};
 use crate::lenient::{Lenient, Shape, Shaped};
@@ -228,7 +227,7 @@ impl WorkloadReading {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::PodView;
+    use crate::{GroupLink, PodView};
     use serde_json::{Value, json};
     use std::num::NonZeroU32;
 

@@ -1,7 +1,7 @@
 //! Time as data: the engine never reads a clock, it is told.
 
-use std::ops::Add;
-use std::time::Duration;
+use core::ops::Add;
+use core::time::Duration;
 
 /// Milliseconds since 1970, as the caller says it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

@@ -55,8 +55,8 @@ impl Core {
         self.counters.bind_failures += 1;
         self.report(Fact::BindFailed { pod: pod.clone(), node: node.clone(), why: why.clone() });
         self.complain_of_binding(pod, node, why, now);
-        let (pod, uid) = (pod.clone(), uid.clone());
-        self.tell(Event::BindFailed { pod, uid }, now);
+        self.tell(Event::BindFailed { pod: pod.clone(), uid: uid.clone() }, now);
+        self.read_postponed(pod, now);
     }
 
     /// A request told where a pod is, before the watch did.

@@ -50,6 +50,13 @@ enum Stage {
     Pausing(Time, Next),
 }
 
+impl Stage {
+    /// True if this is what comes next, at once or after a pause.
+    fn is_before(self, next: Next) -> bool {
+        matches!(self, Self::Queued(what) | Self::Pausing(_, what) if what == next)
+    }
+}
+
 #[derive(Debug, Clone)]
 struct Bind {
     uid: Text,
@@ -134,22 +141,41 @@ impl Binds {
         self.paused.clear();
     }
 
-    /// A node is gone: bindings to it that were never sent have failed. Gives their pods.
+    /// A node is gone: bindings to it that are not under way have failed, unless an earlier try may have been written; then
+    /// it is asked instead of tried again. Gives the pods of those that have failed.
     pub(crate) fn fail_unsent(&mut self, node: &Text) -> Vec<(ObjectKey, Text)> {
-        let unsent = |bind: &Bind| {
-            bind.node == *node && bind.unknown_since.is_none() && bind.stage == Stage::Queued(Next::Send)
-        };
-        let mut failed: Vec<_> = self
+        let mut waiting: Vec<_> = self
             .by_pod
             .iter()
-            .filter(|(_, bind)| unsent(bind))
+            .filter(|(_, bind)| bind.node == *node && bind.stage.is_before(Next::Send))
             .map(|(pod, bind)| (pod.clone(), bind.uid.clone()))
             .collect();
-        failed.sort_unstable();
-        for (pod, _) in &failed {
-            self.forget(pod);
+        waiting.sort_unstable();
+        waiting.retain(|(pod, _)| {
+            let may_be_written = self.by_pod.get(pod).is_some_and(|bind| bind.unknown_since.is_some());
+            if may_be_written {
+                self.ask_instead(pod);
+            } else {
+                self.forget(pod);
+            }
+            !may_be_written
+        });
+        waiting
+    }
+
+    /// What was to be sent next is asked for instead, at the same time.
+    fn ask_instead(&mut self, pod: &ObjectKey) {
+        let Some(bind) = self.by_pod.get_mut(pod) else {
+            return;
+        };
+        match bind.stage {
+            Stage::Queued(_) => {
+                bind.stage = Stage::Queued(Next::Ask);
+                self.to_ask.push_back(pod.clone());
+            }
+            Stage::Pausing(until, _) => bind.stage = Stage::Pausing(until, Next::Ask),
+            Stage::UnderWay(_) => {}
         }
-        failed
     }
 
     /// True if bindings are to be sent or answered: everything else should make room for them.
@@ -511,6 +537,22 @@ mod tests {
         assert_eq!(binds.fail_unsent(&"other".into()), []);
         assert_eq!(binds.fail_unsent(&"n".into()), [(key("c"), uid("c"))], "the others may be written");
         assert_eq!(binds.len(), 2);
+    }
+
+    #[test]
+    fn nothing_is_sent_to_a_node_that_went_during_a_pause() {
+        let mut binds = started(&["a", "b"]);
+        sent(&mut binds);
+        let busy = BindOutcome::Throttled { why: "busy".into(), pause: Some(Duration::from_secs(3)) };
+        answer(&mut binds, "a", busy);
+        answer(&mut binds, "b", BindOutcome::Unknown("lost".into()));
+        let soon = NOW.plus_seconds(1);
+        binds.tick(soon);
+        assert_eq!(sent(&mut binds), ["get b"]);
+        assert_eq!(looked(&mut binds, "b", None, soon), None, "it is to be sent again");
+        assert_eq!(binds.fail_unsent(&"n".into()), [(key("a"), uid("a"))], "the other may be written");
+        binds.tick(NOW.plus_seconds(60));
+        assert_eq!(sent(&mut binds), ["get b"]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Watches of different kinds are not ordered among each other, and each may be behind. Two things are never
 //! unlearned: that a pod is on a node, and which pod it is.
 
-use super::message::Fact;
+use super::message::{Fact, Input};
 use super::{Belief, Core, KnownGroup, KnownNode, KnownPod, Standing};
 use rustc_hash::FxHashSet;
 use tutti_engine::{Event, UnitKey};
@@ -123,14 +123,20 @@ impl Core {
     ///
     /// A pod that was not understood is never placed. If it has a node already it is counted with what could be
     /// read of it: leaving it out would call its whole room free.
-    pub(super) fn pod_set(&mut self, mut reading: PodReading, now: Time) {
+    pub(super) fn pod_set(&mut self, reading: PodReading, now: Time) {
+        if self.can_be_named(&reading.pod.key, &reading.errors) {
+            self.listed(ObjectKind::Pod, &reading.pod.key);
+            self.read_pod(reading, now);
+        }
+    }
+
+    /// Takes in a pod as it was read, just now or before something else became known.
+    fn read_pod(&mut self, mut reading: PodReading, now: Time) {
+        let is_on_its_way = reading.pod.node.is_none() && self.binds.contains(&reading.pod.key);
+        let postponed = is_on_its_way.then(|| Box::new(reading.clone()));
         self.members.complete(&mut reading, !self.synced);
         let PodReading { mut pod, version, scheduled, controlled, job: _, replicator, errors } = reading;
         let key = pod.key.clone();
-        if !self.can_be_named(&key, &errors) {
-            return;
-        }
-        self.listed(ObjectKind::Pod, &key);
         if self.pods.get(&key).is_some_and(|known| known.uid != pod.uid) {
             self.forget_pod(&key, now);
         }
@@ -140,7 +146,10 @@ impl Core {
                 pod.group.clone_from(&known.group);
             }
             // The group that it belongs to by its Job was found since.
-            Some(known) if known.group != pod.group => self.forget_pod(&key, now),
+            Some(known) if known.group != pod.group => {
+                pod.node = pod.node.or_else(|| known.node.clone());
+                self.forget_pod(&key, now);
+            }
             _ => {}
         }
         let ours = self.config.serves(&pod.scheduler_name);
@@ -150,6 +159,7 @@ impl Core {
         let Some(known) = self.pods.get_mut(&key) else {
             return;
         };
+        known.postponed = postponed;
         known.version = version.clone();
         known.controlled = controlled;
         let newly_bound = known.node.is_none() && pod.node.is_some();
@@ -213,7 +223,7 @@ impl Core {
         let serves = |name: &str| self.config.serves(name);
         let awaits_group = self.job_groups.as_ref().is_some_and(|api| job.asks.awaits_groups(api, serves));
         for pod in self.members.job_seen(&job.key, &job.uid, awaits_group) {
-            self.pod_set(pod, now);
+            self.read_pod(pod, now);
         }
     }
 
@@ -221,7 +231,15 @@ impl Core {
     pub(super) fn await_jobs(&mut self, now: Time) {
         let awaits = self.may_be_listed(ObjectKind::Job);
         for pod in self.members.await_unseen(awaits) {
-            self.pod_set(pod, now);
+            self.read_pod(pod, now);
+        }
+    }
+
+    /// A binding has failed: what was read of the pod while it was on its way counts now.
+    pub(super) fn read_postponed(&mut self, pod: &ObjectKey, now: Time) {
+        let known = self.pods.get_mut(pod);
+        if let Some(reading) = known.and_then(|known| known.postponed.take()) {
+            self.read_pod(*reading, now);
         }
     }
 
@@ -232,6 +250,7 @@ impl Core {
             node: None,
             unbound: None,
             answered: None,
+            postponed: None,
             told: false,
             scheduled: None,
             complained_at: None,
@@ -344,7 +363,7 @@ impl Core {
         self.tell_seen(&unit, event, seen, now);
         if let Some(job) = job {
             for pod in self.members.group_seen(&job, &key) {
-                self.pod_set(pod, now);
+                self.read_pod(pod, now);
             }
         }
     }
@@ -506,6 +525,21 @@ impl Core {
             self.bad_object(regarding, errors, now);
         }
         false
+    }
+
+    /// Of what is gone nobody has to remember that it was not understood.
+    pub(super) fn no_longer_bad(&mut self, input: &Input) {
+        let gone = match input {
+            Input::ClaimGone(key) => (ObjectKind::Claim, key.clone()),
+            Input::VolumeGone(name) => (ObjectKind::Volume, cluster_key(name)),
+            Input::ClassGone(name) => (ObjectKind::StorageClass, cluster_key(name)),
+            Input::LimitsGone(node) => (ObjectKind::CsiNode, cluster_key(node)),
+            Input::KinGone(kind, key) => (*kind, key.clone()),
+            Input::PriorityClassGone(name) => (ObjectKind::PriorityClass, cluster_key(name)),
+            Input::BudgetGone(key) => (ObjectKind::Budget, key.clone()),
+            _ => return,
+        };
+        self.bad.remove(&gone);
     }
 
     pub(super) fn listed(&mut self, kind: ObjectKind, key: &ObjectKey) {

@@ -94,6 +94,18 @@ struct Partial {
     deadline: Time,
 }
 
+impl Partial {
+    /// When its deadline is written on the group, so that it survives us; most gangs are complete before.
+    fn mark_at(&self) -> Time {
+        self.since.plus_seconds(MARK_AFTER_SECONDS)
+    }
+
+    /// When something has to be done about a gang that is being completed.
+    fn next_look(&self, now: Time) -> Time {
+        if now < self.mark_at() { self.deadline.min(self.mark_at()).max(now) } else { self.deadline }
+    }
+}
+
 /// What a gang below its minimum lacks.
 enum Shortfall {
     /// Members.
@@ -139,6 +151,8 @@ pub(crate) struct Gang {
     /// What is on the server, and what is being written there.
     marked: Marks,
     asked: Option<Marks>,
+    /// When that may be tried again, after it was given up.
+    marks_not_before: Option<Time>,
     /// It was looked at since we act.
     reviewed: bool,
     partial: Option<Partial>,
@@ -343,6 +357,10 @@ impl Core {
             return;
         };
         if gang.has_no_use() {
+            // Those who waited for a group that never came may be all gone.
+            let unit = UnitKey::Group(group.clone());
+            self.waiting.remove(&unit);
+            self.waits_no_longer(&unit, now);
             self.forget_partial(group, now);
             self.gangs.set_due(group, None);
             self.gangs.by_group.remove(group);
@@ -407,12 +425,13 @@ impl Core {
             return;
         };
         let Some(partial) = gang.partial else {
+            // Whoever wrote a deadline before us may have had another clock.
             let fresh = next_second(now + grace);
-            let deadline = gang.marked.unwind_at.filter(|_| !gang.reviewed).unwrap_or(fresh);
+            let deadline = gang.marked.unwind_at.filter(|_| !gang.reviewed).unwrap_or(fresh).min(fresh);
             let noteworthy = !gang.reviewed || gang.was_complete;
-            gang.partial = Some(Partial { state: GangState::Completing, since: now, deadline });
-            let marked_at = now.plus_seconds(MARK_AFTER_SECONDS);
-            self.gangs.set_due(group, Some(deadline.min(marked_at).max(now)));
+            let partial = Partial { state: GangState::Completing, since: now, deadline };
+            gang.partial = Some(partial);
+            self.gangs.set_due(group, Some(partial.next_look(now)));
             if noteworthy {
                 let why = "it keeps its seats and is tried before others".into();
                 self.report(Fact::Gang {
@@ -435,7 +454,7 @@ impl Core {
                     self.judge_partial(group, partial, shortfall, now);
                 }
             }
-            GangState::Completing => self.gangs.set_due(group, Some(partial.deadline)),
+            GangState::Completing => self.gangs.set_due(group, Some(partial.next_look(now))),
             GangState::Unwinding => self.evict_members(group, now),
             GangState::Kept => {}
         }
@@ -541,7 +560,7 @@ impl Core {
         };
         let lasting = is_in_tree || gang.minimum.is_some_and(|minimum| minimum > 1);
         let unwind_at = gang.partial.and_then(|partial| {
-            let marked = now >= partial.since.plus_seconds(MARK_AFTER_SECONDS);
+            let marked = now >= partial.mark_at();
             let shown = match partial.state {
                 GangState::Unwinding => true,
                 GangState::Completing => {
@@ -558,20 +577,24 @@ impl Core {
         let settles = announced.and_then(|_| gang.bound.keys().filter_map(may_go).max());
         let unwind_at = unwind_at.or(announced.filter(|_| settles.is_some()));
         let wanted = Marks { fully_bound: gang.was_complete && lasting, unwind_at };
-        if said != wanted {
-            gang.asked = Some(wanted);
-        }
-        self.gangs.look_by(group, settles);
-        if said == wanted {
+        let again = gang.marks_not_before.filter(|again| now < *again);
+        if said == wanted || again.is_some() {
+            self.gangs.look_by(group, if said == wanted { settles } else { again });
             return;
         }
+        gang.asked = Some(wanted);
+        self.gangs.look_by(group, settles);
         let marks = vec![
             (FULLY_BOUND.into(), wanted.fully_bound.then(|| mark_time(now))),
             (UNWIND_AT.into(), wanted.unwind_at.map(mark_time)),
         ];
-        if let Some(total) = self.mark_writes.put(group.clone(), (known.uid.clone(), marks), now + MARK_PAUSE)
-        {
+        let write = (known.uid.clone(), marks);
+        if let Some(total) = self.mark_writes.put(group.clone(), write, now + MARK_PAUSE) {
             self.report(Fact::WritesDropped { what: "marks of pod groups", total });
+        }
+        if self.mark_writes.waiting(group).is_none() {
+            // The queue is full.
+            self.marks_written(group, false, now);
         }
     }
 
@@ -582,6 +605,7 @@ impl Core {
             return;
         };
         let asked = gang.asked.take();
+        gang.marks_not_before = (!written).then(|| now.plus_seconds(MARK_AGAIN_SECONDS));
         if written {
             gang.marked = asked.unwrap_or(gang.marked);
         } else if let Some(partial) = gang.partial.as_mut()
@@ -590,14 +614,10 @@ impl Core {
         {
             // Without the mark nothing may be deleted; it is tried again after another grace time.
             partial.state = GangState::Completing;
-            partial.deadline = now + grace;
+            partial.deadline = next_second(now + grace);
             self.tell(Event::Resume(UnitKey::Group(group.clone())), now);
         }
-        if written || self.gang_state(group).is_some() {
-            self.gangs.changed.insert(group.clone());
-        } else {
-            self.gangs.set_due(group, Some(now.plus_seconds(MARK_AGAIN_SECONDS)));
-        }
+        self.gangs.changed.insert(group.clone());
     }
 }
 

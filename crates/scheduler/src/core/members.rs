@@ -1,27 +1,30 @@
 //! Pods that belong to a group because their Job does, and pods that wait for the group of their Job.
 //!
 //! Where the Job controller does not name the group in its pods, membership follows from the owner: a pod of a Job
-//! is in the group that was made for the same Job, by its uid. A pod that names a group itself is in that one.
+//! is in the group that was made for the same Job, by namespace and uid. A pod that names a group itself is in that one.
 //!
 //! A Job that is to have a group may have pods before. They are members of the group that it will get, which is not
 //! there yet, and wait like all members of a group that is missing. So do pods of a Job that has not been seen: watches
 //! are not ordered among each other. Pods are kept as they were read until their group is known, because it may turn
-//! out to be another one, or none. Once a Job has a group its pods stay in it even if the group goes: placed one by
-//! one, they would break what they were meant for.
+//! out to be another one, or none. Once a Job has a group its pods stay in it even if the group goes, until it gets
+//! another one: placed one by one, they would break what they were meant for.
 
 use std::collections::BTreeMap;
 use tutti_k8s::PodReading;
 use tutti_k8s::gangs::{JobRef, group_of_job};
 use tutti_model::{ObjectKey, Text};
 
-/// Jobs with pods or groups, by uid, and the Jobs of both.
+/// A Job over time: its namespace and uid. Whoever makes groups in another namespace has no say in this one.
+type JobId = ObjectKey;
+
+/// Jobs with pods or groups, and the Jobs of both.
 #[derive(Debug, Default)]
 pub(super) struct Members {
-    jobs: BTreeMap<Text, JobMembers>,
+    jobs: BTreeMap<JobId, JobMembers>,
     /// Jobs that were seen.
-    uid_of_job: BTreeMap<ObjectKey, Text>,
-    job_of_pod: BTreeMap<ObjectKey, Text>,
-    job_of_group: BTreeMap<ObjectKey, Text>,
+    id_of_job: BTreeMap<ObjectKey, JobId>,
+    job_of_pod: BTreeMap<ObjectKey, JobId>,
+    job_of_group: BTreeMap<ObjectKey, JobId>,
     /// Groups that pods wait for, and the names of their Jobs.
     awaited: BTreeMap<ObjectKey, Text>,
     /// Whether pods of a Job that was not seen wait for it: Jobs are watched, and some get groups.
@@ -45,13 +48,13 @@ impl Members {
     pub(super) fn await_unseen(&mut self, awaits: bool) -> Vec<PodReading> {
         let freed = self.awaits_unseen && !awaits;
         self.awaits_unseen = awaits;
-        let unseen: Vec<Text> = self
+        let unseen: Vec<JobId> = self
             .jobs
             .iter()
             .filter(|(_, members)| freed && members.awaits_group.is_none())
-            .map(|(uid, _)| uid.clone())
+            .map(|(id, _)| id.clone())
             .collect();
-        unseen.iter().flat_map(|uid| self.reconsider(uid)).collect()
+        unseen.iter().flat_map(|id| self.reconsider(id)).collect()
     }
 
     /// Fills in the group of a pod that names none. Pods that have a node are kept for a group to come only during
@@ -62,32 +65,33 @@ impl Members {
             self.pod_gone(key);
             return;
         };
-        if self.job_of_pod.get(key).is_some_and(|known| *known != job.uid) {
+        let id = JobId::new(key.namespace.clone(), job.uid.clone());
+        if self.job_of_pod.get(key).is_some_and(|known| *known != id) {
             self.pod_gone(key);
         }
-        self.job_of_pod.insert(key.clone(), job.uid.clone());
-        let members = self.jobs.entry(job.uid.clone()).or_default();
+        self.job_of_pod.insert(key.clone(), id.clone());
+        let members = self.jobs.entry(id.clone()).or_default();
         let may_wait = reading.pod.node.is_none() && !reading.pod.phase.is_terminal();
         let may_join = may_wait || (is_listing && !reading.pod.phase.is_terminal());
-        let kept = (members.group.is_none() && may_join).then(|| Box::new(reading.clone()));
+        let kept = (!members.group_exists && may_join).then(|| Box::new(reading.clone()));
         members.pods.insert(key.clone(), kept);
         reading.pod.group = match &members.group {
             Some(group) => Some(group.clone()),
             None if may_wait && members.awaits_group.unwrap_or(self.awaits_unseen) => {
-                Some(self.await_group(&job, &reading.pod.key.namespace))
+                Some(self.await_group(&id, &job))
             }
             None => None,
         };
     }
 
     /// The group that a Job will get.
-    fn await_group(&mut self, job: &JobRef, namespace: &Text) -> ObjectKey {
-        if let Some(awaited) = self.jobs.get(&job.uid).and_then(|members| members.awaited.clone()) {
+    fn await_group(&mut self, id: &JobId, job: &JobRef) -> ObjectKey {
+        if let Some(awaited) = self.jobs.get(id).and_then(|members| members.awaited.clone()) {
             return awaited;
         }
-        let group = ObjectKey::new(namespace.clone(), group_of_job(&job.name, &job.uid));
+        let group = ObjectKey::new(id.namespace.clone(), group_of_job(&job.name, &job.uid));
         self.awaited.insert(group.clone(), job.name.clone());
-        self.jobs.entry(job.uid.clone()).or_default().awaited = Some(group.clone());
+        self.jobs.entry(id.clone()).or_default().awaited = Some(group.clone());
         group
     }
 
@@ -98,58 +102,58 @@ impl Members {
 
     /// Notes whether a Job is to have a group before its pods start, and gives the pods for which that is news.
     pub(super) fn job_seen(&mut self, job: &ObjectKey, uid: &Text, awaits_group: bool) -> Vec<PodReading> {
-        if self.uid_of_job.get(job).is_some_and(|known| known != uid) {
+        let id = JobId::new(job.namespace.clone(), uid.clone());
+        if self.id_of_job.get(job).is_some_and(|known| *known != id) {
             self.job_gone(job);
         }
-        self.uid_of_job.insert(job.clone(), uid.clone());
-        let members = self.jobs.entry(uid.clone()).or_default();
+        self.id_of_job.insert(job.clone(), id.clone());
+        let members = self.jobs.entry(id.clone()).or_default();
         let before = members.awaits_group.replace(awaits_group).unwrap_or(self.awaits_unseen);
-        if before == awaits_group { Vec::new() } else { self.reconsider(uid) }
+        if before == awaits_group { Vec::new() } else { self.reconsider(&id) }
     }
 
     /// A Job is gone. Its pods go, too, or lose their owner, and until then nothing changes for them.
     pub(super) fn job_gone(&mut self, job: &ObjectKey) {
-        let Some(uid) = self.uid_of_job.remove(job) else { return };
-        if let Some(members) = self.jobs.get_mut(&uid) {
+        let Some(id) = self.id_of_job.remove(job) else { return };
+        if let Some(members) = self.jobs.get_mut(&id) {
             members.awaits_group = None;
         }
-        self.drop_if_unused(&uid);
+        self.drop_if_unused(&id);
     }
 
     /// All Jobs that were seen and are not gone.
     pub(super) fn jobs(&self) -> impl Iterator<Item = &ObjectKey> {
-        self.uid_of_job.keys()
+        self.id_of_job.keys()
     }
 
     /// The pods of a Job that are in no group which exists, to be completed anew.
-    fn reconsider(&mut self, uid: &Text) -> Vec<PodReading> {
-        self.awaits_no_longer(uid);
-        let members = self.jobs.get(uid).filter(|members| members.group.is_none());
+    fn reconsider(&mut self, id: &JobId) -> Vec<PodReading> {
+        self.awaits_no_longer(id);
+        let members = self.jobs.get(id).filter(|members| members.group.is_none());
         let kept = members.into_iter().flat_map(|members| members.pods.values().flatten());
         kept.map(|reading| (**reading).clone()).collect()
     }
 
-    fn awaits_no_longer(&mut self, uid: &Text) {
-        if let Some(group) = self.jobs.get_mut(uid).and_then(|members| members.awaited.take()) {
+    fn awaits_no_longer(&mut self, id: &JobId) {
+        if let Some(group) = self.jobs.get_mut(id).and_then(|members| members.awaited.take()) {
             self.awaited.remove(&group);
         }
     }
 
     /// Notes the group of a Job, and gives the pods that are in it from now on.
     pub(super) fn group_seen(&mut self, job: &Text, group: &ObjectKey) -> Vec<PodReading> {
-        let members = self.jobs.entry(job.clone()).or_default();
-        match &members.group {
-            None => members.group = Some(group.clone()),
-            Some(known) if known == group => {}
-            // A Job has one group; a second one has no members by its owner.
-            Some(_) => return Vec::new(),
+        let id = JobId::new(group.namespace.clone(), job.clone());
+        let members = self.jobs.entry(id.clone()).or_default();
+        // A Job has one group; a second one has no members by its owner while the first is there.
+        if members.group_exists && members.group.as_ref() != Some(group) {
+            return Vec::new();
         }
+        members.group = Some(group.clone());
         members.group_exists = true;
-        self.job_of_group.insert(group.clone(), job.clone());
-        let in_namespace = |pod: &ObjectKey| pod.namespace == group.namespace;
-        let kept = members.pods.iter_mut().filter(|(pod, _)| in_namespace(pod));
-        let joining = kept.filter_map(|(_, reading)| reading.take()).map(|reading| *reading).collect();
-        self.awaits_no_longer(job);
+        self.job_of_group.insert(group.clone(), id.clone());
+        let kept = members.pods.values_mut().filter_map(Option::take);
+        let joining = kept.map(|reading| *reading).collect();
+        self.awaits_no_longer(&id);
         joining
     }
 
@@ -176,7 +180,7 @@ impl Members {
         }
     }
 
-    fn drop_if_unused(&mut self, job: &Text) {
+    fn drop_if_unused(&mut self, job: &JobId) {
         let is_unused = |members: &JobMembers| {
             members.pods.is_empty() && !members.group_exists && members.awaits_group.is_none()
         };
@@ -270,9 +274,35 @@ mod tests {
         assert_empty(&members);
     }
 
+    #[test]
+    fn a_group_of_another_namespace_is_not_that_of_a_job() {
+        let mut members = Members::default();
+        assert!(members.group_seen(&"j".into(), &ObjectKey::new("b", "g")).is_empty());
+        assert_eq!(group_of(&mut members, reading("p", Some("j"), None)), None);
+        assert_eq!(joined(&mut members, "j"), ["p"]);
+        members.group_gone(&ObjectKey::new("b", "g"));
+        assert_eq!(group_of(&mut members, reading("q", Some("j"), None)), Some(group()));
+    }
+
+    #[test]
+    fn a_job_whose_group_went_can_get_another_one() {
+        let mut members = Members::default();
+        joined(&mut members, "j");
+        group_of(&mut members, reading("p", Some("j"), None));
+        members.group_gone(&group());
+        assert_eq!(
+            group_of(&mut members, reading("p", Some("j"), None)),
+            Some(group()),
+            "until then it waits"
+        );
+        let other = ObjectKey::new("a", "other");
+        assert_eq!(members.group_seen(&"j".into(), &other).len(), 1);
+        assert_eq!(group_of(&mut members, reading("p", Some("j"), None)), Some(other));
+    }
+
     fn assert_empty(members: &Members) {
         assert!(members.jobs.is_empty() && members.job_of_pod.is_empty() && members.job_of_group.is_empty());
-        assert!(members.uid_of_job.is_empty() && members.awaited.is_empty());
+        assert!(members.id_of_job.is_empty() && members.awaited.is_empty());
     }
 
     fn see_job(members: &mut Members, uid: &str, awaits_group: bool) -> Vec<String> {

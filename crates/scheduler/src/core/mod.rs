@@ -70,7 +70,7 @@ use trees::Trees;
 use tutti_engine::{Decision, Engine, Event, UnitKey};
 use tutti_k8s::gangs::Api;
 use tutti_k8s::request::EventNote;
-use tutti_k8s::{Capabilities, Condition, ObjectKind};
+use tutti_k8s::{Capabilities, Condition, ObjectKind, PodReading};
 use tutti_model::{Group, LabelSelector, ObjectKey, Pod, Text, Time};
 use volumes::VolumeWaits;
 use waits::Waits;
@@ -100,6 +100,8 @@ struct KnownPod {
     unbound: Option<Box<Pod>>,
     /// The pod as the engine has it since an answer said where it is; seen like this by the watch, it is no news.
     answered: Option<Box<Pod>>,
+    /// The pod as it was last read while a binding of it was under way, if that does not become of it.
+    postponed: Option<Box<PodReading>>,
     /// True if the engine was told of it.
     told: bool,
     /// Its condition, while we may have to speak of it.
@@ -331,6 +333,9 @@ impl Core {
     }
 
     fn take(&mut self, input: Input, now: Time) {
+        if !self.bad.is_empty() {
+            self.no_longer_bad(&input);
+        }
         match input {
             Input::ListStarted(kind) => self.list_started(kind),
             Input::ListDone(kind) => self.list_done(kind, now),

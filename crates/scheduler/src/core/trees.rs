@@ -125,26 +125,29 @@ impl Core {
     ) -> Option<ShortComposite> {
         self.composites_above(group).into_iter().rev().find_map(|composite| {
             let minimum = self.composites.get(&composite)?.asks.as_ref()?.policy.minimum();
-            let met = self.met_children(&composite, more);
+            let met = self.met_children(&composite, more, TREE_DEPTH_MAX - 1);
             (met < minimum).then_some(ShortComposite { composite, met, minimum })
         })
     }
 
-    fn met_children(&self, composite: &ObjectKey, more: &BTreeMap<ObjectKey, usize>) -> u32 {
-        self.trees.children(composite).filter(|child| self.is_met(child, more)).count() as u32
+    fn met_children(&self, composite: &ObjectKey, more: &BTreeMap<ObjectKey, usize>, levels: usize) -> u32 {
+        self.trees.children(composite).filter(|child| self.is_met(child, more, levels)).count() as u32
     }
 
-    /// True if a group has enough members, or a composite enough groups.
-    fn is_met(&self, unit: &UnitKey, more: &BTreeMap<ObjectKey, usize>) -> bool {
+    /// True if a group has enough members, or a composite enough groups. So many levels are looked at: what is deeper
+    /// than a tree may be counts for nothing.
+    fn is_met(&self, unit: &UnitKey, more: &BTreeMap<ObjectKey, usize>, levels: usize) -> bool {
+        let Some(below) = levels.checked_sub(1) else {
+            return false;
+        };
         let policy = |known: Option<&KnownGroup>| -> Option<Policy> { Some(known?.asks.as_ref()?.policy) };
         match unit {
             UnitKey::Group(group) => policy(self.groups.get(group)).is_some_and(|policy| {
                 let more = more.get(group).copied().unwrap_or(0);
                 self.gangs.counted(group) as usize + more >= policy.minimum() as usize
             }),
-            // Circles have no root, so nobody asks for them from above.
             UnitKey::Composite(composite) => policy(self.composites.get(composite))
-                .is_some_and(|policy| self.met_children(composite, more) >= policy.minimum()),
+                .is_some_and(|policy| self.met_children(composite, more, below) >= policy.minimum()),
             UnitKey::Pod(_) => false,
         }
     }

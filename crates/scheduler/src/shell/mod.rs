@@ -6,6 +6,7 @@ mod http;
 mod log;
 mod metrics;
 mod numbers;
+mod office;
 mod owner;
 mod pulse;
 mod reload;

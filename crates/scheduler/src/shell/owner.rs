@@ -2,6 +2,7 @@
 
 use super::log;
 use super::numbers::Snapshot;
+use super::office::Office;
 use super::requests::Requests;
 use super::send::Sender;
 use super::status::{Phase, Question, Status};
@@ -12,8 +13,7 @@ use crate::error::Error;
 use futures::{Stream, StreamExt as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{mpsc, watch};
-use tutti_lease::Standing;
+use tokio::sync::mpsc;
 use tutti_model::Time;
 
 /// Facts and answers that are taken in before the next decision.
@@ -58,8 +58,8 @@ pub(super) struct Owner {
     pub(super) grace: Duration,
     pub(super) status: Arc<Status>,
     pub(super) questions: mpsc::Receiver<Question>,
-    /// Whether we lead, if that can change.
-    pub(super) standing: Option<watch::Receiver<Standing>>,
+    /// The term that we lead in, where leaders are elected.
+    pub(super) office: Option<Office>,
     /// Why and when to end, once asked to.
     pub(super) ending: Option<(Interrupt, Instant)>,
 }
@@ -74,7 +74,7 @@ impl Owner {
         let deposed = Ended { why: Interrupt::Deposed, is_clean: false };
         let mut seen = Vec::with_capacity(INPUTS_PER_STEP_MAX);
         let mut batch = Vec::with_capacity(INPUTS_PER_STEP_MAX);
-        if self.standing.is_some() {
+        if self.office.is_some() {
             let Some(until) = self.leads_until() else {
                 return Ok(deposed);
             };
@@ -99,7 +99,7 @@ impl Owner {
                     self.answer(question);
                     continue;
                 }
-                () = changed(&mut self.standing) => {
+                () = changed(&mut self.office) => {
                     let Some(until) = self.leads_until() else {
                         return Ok(deposed);
                     };
@@ -192,11 +192,8 @@ impl Owner {
     }
 
     /// Until when what is sent now must have ended; `None` if we do not lead.
-    fn leads_until(&mut self) -> Option<Time> {
-        match *self.standing.as_mut()?.borrow_and_update() {
-            Standing::Leading { until, .. } => Some(self.clock.at(until)),
-            Standing::Following { .. } => None,
-        }
+    fn leads_until(&self) -> Option<Time> {
+        Some(self.clock.at(self.office.as_ref()?.until()?))
     }
 
     fn sleep(&self) -> Duration {
@@ -219,15 +216,12 @@ impl Owner {
     }
 }
 
-/// Completes when somebody is elected or deposed, or the lease is renewed.
-async fn changed(standing: &mut Option<watch::Receiver<Standing>>) {
-    if let Some(standing) = standing
-        && standing.changed().await.is_ok()
-    {
-        return;
+/// Completes when something changes about whether we lead.
+async fn changed(office: &mut Option<Office>) {
+    match office {
+        Some(office) => office.changed().await,
+        None => std::future::pending().await,
     }
-    // There is no election, or it has ended, and then nothing changes any more.
-    std::future::pending::<()>().await;
 }
 
 fn accept(answer: Option<Answer>) -> Result<Input, Error> {

@@ -1,6 +1,7 @@
 //! Requests: every effect that is one becomes a future that ends in its answer, whatever happens.
 
 use super::groups::Groups;
+use super::office::Office;
 use crate::config::Config;
 use crate::core::message::{
     Answer, BindOutcome, Effect, EventKey, GroupLookup, Lookup, StorageKey, WriteKey, WriteOutcome,
@@ -14,11 +15,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::watch;
 use tutti_engine::Seat;
 use tutti_k8s::request::{self, EventNote};
 use tutti_k8s::{Capabilities, ClaimView, PodView, VolumeView, throttle};
-use tutti_lease::Standing;
 use tutti_model::{ObjectKey, Text};
 
 /// A request under way.
@@ -32,7 +31,7 @@ pub(super) struct Sender {
     client: Arc<Client>,
     timeout: Duration,
     /// Requests must end before somebody else could lead.
-    standing: Option<watch::Receiver<Standing>>,
+    office: Option<Office>,
     reporter: String,
     groups: Groups,
 }
@@ -42,13 +41,13 @@ impl Sender {
         client: Client,
         config: &Config,
         capabilities: &Capabilities,
-        standing: Option<watch::Receiver<Standing>>,
+        office: Option<Office>,
     ) -> Self {
         Self {
             groups: Groups::new(client.clone(), capabilities),
             client: Arc::new(client),
             timeout: config.request_timeout,
-            standing,
+            office,
             reporter: config.scheduler_names().next().map(ToString::to_string).unwrap_or_default(),
         }
     }
@@ -56,10 +55,10 @@ impl Sender {
     /// When a request that is sent now must have ended. If it has to wait before it goes out, that counts.
     fn deadline(&self) -> Instant {
         let now = Instant::now();
-        match self.standing.as_ref().map(|standing| standing.borrow().clone()) {
+        match self.office.as_ref().map(Office::until) {
             None => now + self.timeout,
-            Some(Standing::Leading { until, .. }) => until.min(now + self.timeout),
-            Some(Standing::Following { .. }) => now,
+            Some(Some(until)) => until.min(now + self.timeout),
+            Some(None) => now,
         }
     }
 

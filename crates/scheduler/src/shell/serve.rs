@@ -1,6 +1,7 @@
 //! The whole process around the core: settings that change, APIs that come and go, health and metrics.
 
 use super::dumper::Dumper;
+use super::office::Office;
 use super::owner::{Clock, Ended, Interrupt, Owner};
 use super::requests::Requests;
 use super::send::Sender;
@@ -85,9 +86,10 @@ impl Process {
     async fn run(&self, settings: &mut watch::Receiver<Settings>) -> Result<bool, Error> {
         let mut before = Before::default();
         loop {
-            if let Turn::End { is_clean } = self.wait_to_lead(&mut before).await {
-                return Ok(is_clean);
-            }
+            let office = match self.wait_to_lead(&mut before).await {
+                Turn::Ours(office) => office,
+                Turn::End { is_clean } => return Ok(is_clean),
+            };
             self.status.enter(Phase::Discovering);
             let config = settings.borrow_and_update().config.clone();
             let Some(capabilities) = discover(&self.client, &self.end, None).await? else {
@@ -99,7 +101,7 @@ impl Process {
                 changed_settings(settings.clone()).boxed(),
                 changed_apis(asker.observe(&self.client), capabilities.clone()).boxed(),
             ]);
-            let owner = start(self.client.clone(), config, capabilities, self.standing.clone(), &self.status);
+            let owner = start(self.client.clone(), config, capabilities, office, &self.status);
             let ended = owner.run(interrupts).await;
             self.status.answered_by(None);
             self.status.metrics.lead(false);
@@ -119,13 +121,13 @@ impl Process {
         let Some(mut standing) = self.standing.clone() else {
             return self.wait_for_own(before).await;
         };
-        loop {
+        let term = loop {
             let now = standing.borrow_and_update().clone();
             let wait = match &now {
                 Standing::Leading { takeover, term, .. }
                     if before.waited == Some(*term) || !(*takeover || before.is_ours) =>
                 {
-                    break;
+                    break *term;
                 }
                 Standing::Leading { .. } => {
                     self.status.enter(Phase::Waiting);
@@ -146,14 +148,16 @@ impl Process {
                 // Whoever leads and has not waited cannot tell others that they need not.
                 () = self.end.clone() => return Turn::End { is_clean: leader_of(&now).is_err() },
                 () = tokio::time::sleep(wait) => {
-                    *before = Before { waited: leader_of(&now).ok(), is_ours: false };
-                    break;
+                    if let Ok(term) = leader_of(&now) {
+                        *before = Before { waited: Some(term), is_ours: false };
+                        break term;
+                    }
                 }
                 () = changed => {}
             }
-        }
+        };
         self.status.metrics.lead(true);
-        Turn::Ours
+        Turn::Ours(Some(Office::new(standing, term)))
     }
 
     /// The same where nobody else could lead.
@@ -166,15 +170,15 @@ impl Process {
             }
         }
         self.status.metrics.lead(true);
-        Turn::Ours
+        Turn::Ours(None)
     }
 }
 
 /// What a process may do next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 enum Turn {
-    /// Act.
-    Ours,
+    /// Act, in this term if leaders are elected.
+    Ours(Option<Office>),
     /// End.
     End {
         /// True if nothing of it, or of whoever led before it, can be under way.
@@ -193,7 +197,7 @@ fn leader_of(standing: &Standing) -> Result<i32, Option<&str>> {
 /// A scheduler, and the watches that end with it.
 pub(super) struct Running {
     owner: Owner,
-    _watches: JoinSet<()>,
+    watches: JoinSet<()>,
 }
 
 impl Running {
@@ -205,8 +209,11 @@ impl Running {
     ) -> Result<Ended, Error> {
         let mut task = JoinSet::new();
         task.spawn(async move {
-            let Self { owner, _watches } = self;
-            owner.run(interrupts).await
+            let Self { owner, watches } = self;
+            tokio::select! {
+                ended = owner.run(interrupts) => ended,
+                () = broken(watches) => Err(Error::TaskEnded { what: "a watch" }),
+            }
         });
         match task.join_next().await {
             Some(Ok(ended)) => ended,
@@ -216,12 +223,24 @@ impl Running {
     }
 }
 
+/// Completes when a watch breaks. Of what it would have told nobody would hear any more. One that just ends had nothing to
+/// tell: its kind cannot be read.
+async fn broken(mut watches: JoinSet<()>) {
+    while let Some(ended) = watches.join_next().await {
+        if let Err(error) = ended {
+            tracing::error!(%error, "a watch broke");
+            return;
+        }
+    }
+    std::future::pending::<()>().await;
+}
+
 /// Starts to watch; nothing is decided before it is run.
 pub(super) fn start(
     client: Client,
     config: Config,
     capabilities: Capabilities,
-    standing: Option<watch::Receiver<Standing>>,
+    office: Option<Office>,
     status: &Arc<Status>,
 ) -> Running {
     log::started(&config, &capabilities);
@@ -235,8 +254,8 @@ pub(super) fn start(
     let workloads = (!capabilities.link.has_group_objects()).then(Workloads::default);
     let owner = Owner {
         grace: config.shutdown_grace,
-        sender: Sender::new(client, &config, &capabilities, standing.clone()),
-        core: if standing.is_some() {
+        sender: Sender::new(client, &config, &capabilities, office.clone()),
+        core: if office.is_some() {
             Core::standby(config, capabilities)
         } else {
             Core::new(config, capabilities)
@@ -247,10 +266,10 @@ pub(super) fn start(
         clock: Clock::start(),
         status: Arc::clone(status),
         questions,
-        standing,
+        office,
         ending: None,
     };
-    Running { owner, _watches: tasks }
+    Running { owner, watches: tasks }
 }
 
 /// Asks what the cluster serves, again and again if need be. `None` if the end comes first.
@@ -310,16 +329,25 @@ mod tests {
         Some(Standing::Leading { term: 7, takeover, until: Instant::now() + LONG })
     }
 
-    async fn turn(standing: Option<Standing>, gap: Duration, is_ours: bool) -> Turn {
-        process(standing, gap).wait_to_lead(&mut Before { waited: None, is_ours }).await
+    /// True if it acts in a term of its own; or how it ends.
+    async fn turn(standing: Option<Standing>, gap: Duration, is_ours: bool) -> Result<bool, Ends> {
+        match process(standing, gap).wait_to_lead(&mut Before { waited: None, is_ours }).await {
+            Turn::Ours(office) => Ok(office.is_some_and(|office| office.until().is_some())),
+            Turn::End { is_clean } => Err(Ends { is_clean }),
+        }
+    }
+
+    #[derive(Debug, PartialEq)]
+    struct Ends {
+        is_clean: bool,
     }
 
     #[tokio::test]
     async fn who_ends_before_the_gap_is_over_cannot_vouch_for_whoever_led_before() {
-        let ends = |is_clean| Turn::End { is_clean };
+        let ends = |is_clean| Err(Ends { is_clean });
         assert_eq!(turn(leading(true), LONG, false).await, ends(false));
-        assert_eq!(turn(leading(true), Duration::ZERO, false).await, Turn::Ours);
-        assert_eq!(turn(leading(false), LONG, false).await, Turn::Ours);
+        assert_eq!(turn(leading(true), Duration::ZERO, false).await, Ok(true));
+        assert_eq!(turn(leading(false), LONG, false).await, Ok(true));
         let follows = Some(Standing::Following { leader: Some("other".to_owned()) });
         assert_eq!(turn(follows, LONG, false).await, ends(true));
     }
@@ -327,8 +355,19 @@ mod tests {
     #[tokio::test]
     async fn what_the_process_itself_has_left_behind_is_waited_for_too() {
         for standing in [leading(false), None] {
-            assert_eq!(turn(standing.clone(), LONG, true).await, Turn::End { is_clean: false });
-            assert_eq!(turn(standing, Duration::ZERO, true).await, Turn::Ours);
+            assert_eq!(turn(standing.clone(), LONG, true).await, Err(Ends { is_clean: false }));
+            assert_eq!(turn(standing.clone(), Duration::ZERO, true).await, Ok(standing.is_some()));
         }
+    }
+
+    #[tokio::test]
+    async fn a_watch_that_breaks_is_noticed_and_one_that_ends_is_not_missed() {
+        let mut watches = JoinSet::new();
+        watches.spawn(async {});
+        assert!(broken(watches).now_or_never().is_none());
+        let mut watches = JoinSet::new();
+        watches.spawn(async {});
+        watches.spawn(async { panic!("on purpose") });
+        broken(watches).await;
     }
 }

@@ -230,3 +230,16 @@ fn a_tree_of_which_a_composite_goes_is_below_its_minimum() {
     sim.run();
     assert_eq!((state(&sim, "l"), state(&sim, "side")), (None, None));
 }
+
+#[test]
+fn composites_within_each_other_without_an_end_break_nothing() {
+    let mut sim = pair();
+    sim.node("b", 1);
+    sim.composite("c0", Some("top"), 1);
+    for index in 1..5_000 {
+        sim.composite(&format!("c{index}"), Some(&format!("c{}", index - 1)), 1);
+    }
+    sim.pod("beside", None, 1);
+    sim.run();
+    assert_eq!(sim.bound(), 5);
+}

@@ -4,6 +4,7 @@ use super::sim::{Fault, Sim, key};
 use crate::core::gangs::GangState;
 use crate::core::message::Fact;
 use tutti_k8s::{ConditionStatus, GroupMarks, ObjectKind, WhenBroken};
+use tutti_model::Time;
 
 /// Longer than a gang may take to become complete.
 pub(super) const GRACE_SECONDS: i64 = 310;
@@ -195,6 +196,42 @@ fn a_deadline_survives_the_scheduler() {
     assert_eq!(state(&sim, "g"), Some(GangState::Completing));
     sim.run_for(GRACE_SECONDS - 200);
     assert_eq!(sim.evicted.len(), 2, "not another grace time");
+}
+
+#[test]
+fn a_deadline_is_written_in_time_however_often_the_group_changes() {
+    let mut sim = two_of_three();
+    // Nobody is tried again, so nothing but its time makes anybody look.
+    sim.delete_pod("g-2");
+    for _ in 0..3 {
+        sim.run_for(3);
+        sim.notify_group("g");
+    }
+    sim.run_for(3);
+    assert!(sim.marks[&key("g")].unwind_at.is_some());
+}
+
+#[test]
+fn a_deadline_that_is_absurdly_far_away_is_not_waited_for() {
+    let mut sim = two_of_three();
+    sim.run_for(20);
+    sim.marks.get_mut(&key("g")).unwrap().unwind_at = Some(Time(i64::MAX / 2));
+    sim.restart();
+    sim.run_for(GRACE_SECONDS);
+    assert_eq!(sim.evicted.len(), 2);
+}
+
+#[test]
+fn marks_that_the_server_never_takes_are_tried_now_and_then() {
+    let mut sim = two_of_three();
+    sim.refuses_marks = true;
+    sim.run_for(4 * GRACE_SECONDS);
+    let tries = sim.order.iter().filter(|write| *write == "marks g").count();
+    assert!((2..=25).contains(&tries), "{tries} tries");
+    assert_eq!(sim.evicted.len(), 0, "nothing is deleted before it is written on the group");
+    sim.refuses_marks = false;
+    sim.run_for(2 * GRACE_SECONDS);
+    assert_eq!(sim.evicted.len(), 2);
 }
 
 #[test]

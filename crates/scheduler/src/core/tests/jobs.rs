@@ -1,6 +1,6 @@
 //! Pods of Jobs that are to have a group: none of them is bound before it is there.
 
-use super::sim::{Sim, key};
+use super::sim::{Fault, Sim, key};
 use crate::config::Config;
 use crate::core::Core;
 use crate::core::message::{Fact, Input};
@@ -229,4 +229,42 @@ fn with_the_integration_off_nobody_waits_and_jobs_are_not_read() {
     sim.job_pods("j");
     sim.run();
     assert_eq!(sim.bound(), MEMBERS);
+}
+
+#[test]
+fn pods_that_fail_to_start_alone_are_in_the_group_that_came_meanwhile() {
+    let mut sim = sim();
+    sim.delete_node("a");
+    sim.node("b", MEMBERS as i64 - 1);
+    sim.job("j", false, 0);
+    sim.job_pods("j");
+    for index in 0..MEMBERS {
+        sim.faults.insert(format!("j-{index}"), [Fault::Refuse].into());
+    }
+    sim.step();
+    sim.job_group("j");
+    sim.step();
+    sim.run_for(100);
+    assert_eq!(sim.binds.len(), MEMBERS - 1);
+    assert_eq!(sim.bound(), 0, "there is no room for all of it");
+}
+
+#[test]
+fn a_pod_that_is_bound_stays_so_when_its_group_is_seen_before_its_node() {
+    let mut sim = sim();
+    sim.job("j", false, 0);
+    sim.job_pods("j");
+    sim.step();
+    sim.hold(ObjectKind::Pod);
+    while sim.answer() {}
+    sim.job_group("j");
+    sim.run();
+    sim.release();
+    sim.run_for(10);
+    assert_eq!((sim.binds.len(), sim.bound()), (MEMBERS, MEMBERS), "each was bound once");
+    for index in 0..=MEMBERS {
+        sim.pod(&format!("more-{index}"), None, 1);
+    }
+    sim.run();
+    assert_eq!(sim.bound(), 2 * MEMBERS, "their room is not given away");
 }

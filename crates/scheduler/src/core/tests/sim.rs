@@ -72,7 +72,9 @@ pub(super) struct Sim {
     requests: VecDeque<Effect>,
     /// So many marks of groups are on their way for longer than anybody waits for an answer.
     pub(super) slow_marks: usize,
-    /// Deletions of pods are, too.
+    /// Marks of groups are forbidden.
+    pub(super) refuses_marks: bool,
+    /// Deletions of pods are on their way for so long, too.
     pub(super) slow_deletions: bool,
     late: Vec<Effect>,
     /// Faults of the next bindings of a pod, by name.
@@ -167,6 +169,7 @@ impl Sim {
             held: Vec::new(),
             requests: VecDeque::new(),
             slow_marks: 0,
+            refuses_marks: false,
             slow_deletions: false,
             late: Vec::new(),
             faults: BTreeMap::new(),
@@ -549,6 +552,10 @@ impl Sim {
                 let key = WriteKey::Marks(group.clone());
                 self.late.push(request);
                 Answer::Write { key, outcome: WriteOutcome::Failed("no answer in time".into()) }
+            }
+            Effect::PatchGroupMarks { group, .. } if self.refuses_marks => {
+                let outcome = WriteOutcome::Rejected("forbidden".into());
+                Answer::Write { key: WriteKey::Marks(group), outcome }
             }
             Effect::PatchGroupMarks { group, version, .. } if version != self.group_version(&group) => {
                 let outcome = WriteOutcome::Conflict("it has changed".into());

@@ -5,6 +5,7 @@ use crate::config::Config;
 use crate::core::message::{Fact, Input};
 use crate::core::waits::Constraint;
 use tutti_k8s::ObjectKind;
+use tutti_model::ModelError;
 
 fn fault(sim: &mut Sim, pod: &str, faults: &[Fault]) {
     sim.faults.insert(pod.to_owned(), faults.iter().copied().collect());
@@ -336,4 +337,23 @@ fn a_pod_that_changed_while_it_was_bound_is_not_taken_for_what_was_decided_on() 
     sim.pod("late", None, 1);
     sim.run();
     assert_eq!(sim.node_of("late"), None, "the room is taken");
+}
+
+#[test]
+fn a_pod_that_becomes_unreadable_while_it_is_bound_is_left_alone_when_that_fails() {
+    let mut sim = Sim::new();
+    sim.node("a", 1);
+    sim.pod("p", None, 1);
+    sim.faults.insert("p".into(), [Fault::Refuse].into());
+    sim.step();
+    let wrong = ModelError::new("metadata.labels[rank]", "is no number");
+    let reading = sim.pod_reading(sim.pods[&key("p")].clone(), vec![wrong]);
+    sim.notify(ObjectKind::Pod, Input::PodSet(Box::new(reading)));
+    sim.step();
+    sim.hold(ObjectKind::Pod);
+    sim.run_for(200);
+    assert_eq!((sim.binds.len(), sim.bound()), (1, 0));
+    sim.release();
+    sim.run_for(200);
+    assert_eq!(sim.node_of("p"), Some("a"), "it can be read again");
 }
