@@ -24,21 +24,67 @@ fn the_chart_gives_the_same_rights_as_the_kustomize_base_and_calls_the_same_webh
     }
 }
 
+/// What a configuration says, with everything that it leaves out.
+fn configuration(file: &str) -> String {
+    let folder = Folder::new();
+    let copy = folder.file("scheduler.yaml");
+    std::fs::write(&copy, deploy(file)).unwrap();
+    let ended = run(&["scheduler", "--config", &copy, "--print-config"]);
+    assert!(ended.status.success(), "{file}: {}", ended.stderr);
+    ended.stdout
+}
+
 #[test]
 fn the_configuration_of_the_base_is_good() {
-    let folder = Folder::new();
-    let file = folder.file("scheduler.yaml");
-    std::fs::write(&file, deploy("base/scheduler.yaml")).unwrap();
-    let ended = run(&["scheduler", "--config", &file, "--print-config"]);
-    assert!(ended.status.success(), "{}", ended.stderr);
-    assert!(ended.stdout.contains("0.0.0.0:10270"), "{}", ended.stdout);
+    let said = configuration("base/scheduler.yaml");
+    assert!(said.contains("0.0.0.0:10270") && said.contains("jobIntegration: Auto"), "{said}");
+}
+
+/// Whoever waits for groups of Jobs must know whether somebody makes them. (What Helm writes into the file, `e2e/` tests.)
+#[test]
+fn one_file_tells_schedulers_and_controllers_whether_jobs_get_groups() {
+    for (folder, release) in [("base", "tutti"), ("helm/tutti/templates", "{{ .Release.Name }}")] {
+        for file in ["deployment.yaml", "controller.yaml"] {
+            let text = deploy(&format!("{folder}/{file}"));
+            for needed in [
+                "--config=/etc/tutti/scheduler.yaml",
+                "mountPath: /etc/tutti\n",
+                &format!("configMap:\n          name: {release}-scheduler\n"),
+            ] {
+                assert!(text.contains(needed), "{folder}/{file} has no {needed}");
+            }
+            assert!(!text.contains("--job-integration"), "{folder}/{file} says something of its own");
+        }
+    }
+    let template = deploy("helm/tutti/templates/config.yaml");
+    assert!(template.contains("name: {{ .Release.Name }}-scheduler\n"), "{template}");
+    assert!(template.contains("set $config \"jobIntegration\""), "{template}");
+}
+
+/// They stand in for the replicas of the base, so they must agree with them on who leads, and be found by their probes.
+#[test]
+fn static_pods_elect_a_leader_together_with_the_replicas_of_the_base() {
+    let said = configuration("static/scheduler.yaml");
+    for line in ["leaseName: tutti-scheduler", "leaseNamespace: tutti-system", "address: 127.0.0.1:10270"] {
+        assert!(said.contains(line), "{said}");
+    }
+    let of_base = configuration("base/scheduler.yaml");
+    assert!(of_base.contains("leaseName: tutti-scheduler"), "{of_base}");
+    assert!(deploy("base/kustomization.yaml").contains("namespace: tutti-system\n"));
+    let pod = deploy("static/tutti-scheduler.yaml");
+    assert_eq!(pod.matches("host: 127.0.0.1\n").count(), 2, "{pod}");
+    assert_eq!(pod.matches("port: 10270\n").count(), 2, "{pod}");
+    let rights = deploy("base/rbac.yaml");
+    for role in ["kind: ClusterRole\n  name: tutti-scheduler\n", "kind: Role\n  name: tutti-scheduler\n"] {
+        assert!(rights.contains(role) && deploy("static/rbac.yaml").contains(role), "{role}");
+    }
 }
 
 #[test]
 fn images_are_of_this_version() {
     let version = env!("CARGO_PKG_VERSION");
-    for file in ["deployment.yaml", "controller.yaml"] {
-        assert!(deploy(&format!("base/{file}")).contains(&format!("image: tutti:{version}\n")), "{file}");
+    for file in ["base/deployment.yaml", "base/controller.yaml", "static/tutti-scheduler.yaml"] {
+        assert!(deploy(file).contains(&format!("image: tutti:{version}\n")), "{file}");
     }
     let chart = deploy("helm/tutti/Chart.yaml");
     assert!(chart.contains(&format!("\nversion: {version}\n")), "{chart}");

@@ -8,8 +8,9 @@ use anyhow::{Context as _, bail, ensure};
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
-use std::path::Path;
 use tutti_k8s::Capabilities;
+use tutti_k8s::gangs::Integration;
+use tutti_scheduler::Settings;
 
 pub(super) async fn a_scheduler_with_exactly_the_rights_of_deploy_works(
     world: &World<'_>,
@@ -23,6 +24,12 @@ async fn with_least_rights(world: &World<'_>) -> anyhow::Result<()> {
     let taken = world.kubectl(&[&here, "apply", "--dry-run=server", "-f", "-"], &rendered).await?;
     for kind in ["deployment.apps", "configmap", "clusterrole", "poddisruptionbudget.policy", "service"] {
         ensure!(taken.contains(kind), "{kind} is not in\n{taken}");
+    }
+    // For clusters without kube-scheduler.
+    for (namespace, file) in [(NAMESPACE, "rbac.yaml"), ("kube-system", "tutti-scheduler.yaml")] {
+        let there = format!("--namespace={namespace}");
+        let file = deploy(&format!("static/{file}"));
+        world.kubectl(&[&there, "apply", "--dry-run=server", "-f", &file], "").await?;
     }
     let kubeconfig = world.scheduler_kubeconfig.display().to_string();
     let config = world.folder.join("rights.yaml");
@@ -68,47 +75,125 @@ pub(super) async fn the_chart_renders_to_what_the_api_server_takes(world: &World
         "tolerations": [{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}],
     });
     for (values, names, concurrency) in [(json!({}), "tutti", 100), (all_values, "default-scheduler", 7)] {
-        let file = world.folder.join("values.yaml");
-        std::fs::write(&file, values.to_string())?;
-        let chart = deploy("helm/tutti");
-        // Not asked by helm itself, which would need the cluster for it.
-        let version = world.client.apiserver_version().await?.git_version;
-        let arguments =
-            ["template", "mine", &chart, "--kube-version", &version, "--include-crds", "--values"];
-        let rendered = helm(world, &arguments, &file)?;
-        let taken = world.kubectl(&["apply", "--dry-run=server", "-o", "json", "-f", "-"], &rendered).await?;
-        let taken: Value = serde_json::from_str(&taken)?;
-        let items = taken["items"].as_array().context("no list was taken")?;
-        let find = |kind: &str, name: &str| {
-            let mut items = items.iter();
-            let found = items.find(|item| item["kind"] == kind && item["metadata"]["name"] == name);
-            found.with_context(|| format!("no {kind} is called {name}"))
-        };
+        let chart = Chart::taken(world, &values).await?;
         for kind in ["Deployment", "ClusterRole", "ClusterRoleBinding", "PodDisruptionBudget"] {
-            find(kind, "mine-scheduler")?;
-            find(kind, "mine-controller")?;
+            chart.find(kind, "mine-scheduler")?;
+            chart.find(kind, "mine-controller")?;
         }
-        find("Service", "mine-scheduler")?;
-        find("Service", "mine-webhooks")?;
-        find("ValidatingWebhookConfiguration", "mine-webhooks")?;
-        let calls = find("MutatingWebhookConfiguration", "mine-webhooks")?.to_string();
+        chart.find("Service", "mine-scheduler")?;
+        chart.find("Service", "mine-webhooks")?;
+        chart.find("ValidatingWebhookConfiguration", "mine-webhooks")?;
+        let calls = chart.find("MutatingWebhookConfiguration", "mine-webhooks")?.to_string();
         ensure!(calls.contains(names), "pods of {names} are not sent: {calls}");
         // What the chart makes of its values is a configuration that the scheduler takes.
-        let config = find("ConfigMap", "mine-scheduler")?;
-        let config = config["data"]["scheduler.yaml"].as_str().context("no configuration")?;
-        let settings = tutti_scheduler::config::parse(config).with_context(|| config.to_owned())?;
-        ensure!(settings.config.names_in_words().starts_with(names), "{config}");
-        ensure!(settings.config.bind_concurrency == concurrency, "{config}");
+        let settings = chart.settings()?;
+        ensure!(settings.config.names_in_words().starts_with(names), "{settings:?}");
+        ensure!(settings.config.bind_concurrency == concurrency, "{settings:?}");
         let lease = settings.lease.context("replicas elect nobody")?;
-        ensure!(lease.name == "mine-scheduler", "rights are for a lease of another name: {config}");
+        ensure!(lease.name == "mine-scheduler", "rights are for a lease of another name: {lease:?}");
+    }
+    one_file_says_whether_groups_of_jobs_are_made_and_waited_for(world).await?;
+    values_that_would_break_it_are_refused_by_name(world).await
+}
+
+async fn one_file_says_whether_groups_of_jobs_are_made_and_waited_for(
+    world: &World<'_>,
+) -> anyhow::Result<()> {
+    for (values, expected) in [
+        (json!({}), Integration::Auto),
+        (json!({"controller": {"jobIntegration": "on"}}), Integration::On),
+        (json!({"controller": {"jobIntegration": "off"}}), Integration::Off),
+        // As Helm reads an off without quotes.
+        (json!({"controller": {"jobIntegration": false}}), Integration::Off),
+        (json!({"config": {"jobIntegration": "Off"}}), Integration::Off),
+        // Nobody makes groups then.
+        (json!({"controller": {"enabled": false}}), Integration::Off),
+    ] {
+        let chart = Chart::taken(world, &values).await?;
+        let found = chart.settings()?.config.job_integration;
+        ensure!(found == expected, "{values} became {found:?}");
+        let mut names = vec!["mine-scheduler"];
+        if values["controller"]["enabled"] == false {
+            ensure!(chart.find("Deployment", "mine-controller").is_err(), "controllers run anyway");
+        } else {
+            names.push("mine-controller");
+        }
+        for name in names {
+            let pod = &chart.find("Deployment", name)?["spec"]["template"]["spec"];
+            let arguments = pod["containers"][0]["args"].to_string();
+            let reads_it = arguments.contains("--config=/etc/tutti/scheduler.yaml")
+                && pod["containers"][0]["volumeMounts"][0]["mountPath"] == "/etc/tutti"
+                && pod["volumes"][0]["configMap"]["name"] == "mine-scheduler";
+            ensure!(reads_it, "{name} reads another file: {pod}");
+            ensure!(!arguments.contains("job-integration"), "{name} is told something else: {arguments}");
+        }
     }
     Ok(())
 }
 
-fn helm(world: &World<'_>, arguments: &[&str], file: &Path) -> anyhow::Result<String> {
+async fn values_that_would_break_it_are_refused_by_name(world: &World<'_>) -> anyhow::Result<()> {
+    for (values, named) in [
+        (json!({"config": {"leaderElection": {"leaseName": "x"}}}), "config.leaderElection.leaseName: "),
+        (
+            json!({"config": {"leaderElection": {"leaseNamespace": "x"}}}),
+            "config.leaderElection.leaseNamespace: ",
+        ),
+        (json!({"config": {"leaderElection": {"enabled": false}}}), "config.leaderElection.enabled: "),
+        (json!({"config": {"http": {"address": "127.0.0.1:10270"}}}), "config.http.address: "),
+        (json!({"config": {"http": {"address": ""}}}), "config.http.address: "),
+        (json!({"controller": {"jobIntegration": "maybe"}}), "controller.jobIntegration or "),
+        (
+            json!({"controller": {"enabled": false}, "config": {"jobIntegration": "On"}}),
+            "config.jobIntegration: want Off",
+        ),
+    ] {
+        let Err(error) = rendered(world, &values).await else {
+            bail!("{values} was taken");
+        };
+        let said = format!("{error:#}");
+        ensure!(said.contains(named), "{values}: {said}");
+    }
+    Ok(())
+}
+
+/// The chart as a release called `mine`.
+struct Chart {
+    items: Vec<Value>,
+}
+
+impl Chart {
+    /// With these values, as the API server takes it.
+    async fn taken(world: &World<'_>, values: &Value) -> anyhow::Result<Self> {
+        let rendered = rendered(world, values).await?;
+        let taken = world.kubectl(&["apply", "--dry-run=server", "-o", "json", "-f", "-"], &rendered).await?;
+        let taken: Value = serde_json::from_str(&taken)?;
+        Ok(Self { items: taken["items"].as_array().context("no list was taken")?.clone() })
+    }
+
+    fn find(&self, kind: &str, name: &str) -> anyhow::Result<&Value> {
+        let mut items = self.items.iter();
+        let found = items.find(|item| item["kind"] == kind && item["metadata"]["name"] == name);
+        found.with_context(|| format!("no {kind} is called {name}"))
+    }
+
+    /// What its configuration says to whoever reads it.
+    fn settings(&self) -> anyhow::Result<Settings> {
+        let config = self.find("ConfigMap", "mine-scheduler")?;
+        let config = config["data"]["scheduler.yaml"].as_str().context("no configuration")?;
+        tutti_scheduler::config::parse(config).with_context(|| config.to_owned())
+    }
+}
+
+/// What Helm makes of the chart with these values.
+async fn rendered(world: &World<'_>, values: &Value) -> anyhow::Result<String> {
+    let file = world.folder.join("values.yaml");
+    std::fs::write(&file, values.to_string())?;
+    // Not asked by helm itself, which would need the cluster for it.
+    let version = world.client.apiserver_version().await?.git_version;
+    let chart = deploy("helm/tutti");
     let helm = world.helm.as_ref().context("there is no helm")?;
     let output = std::process::Command::new(helm)
-        .args(arguments)
+        .args(["template", "mine", &chart, "--kube-version", &version, "--include-crds", "--values"])
         .arg(file)
         .env("HOME", &world.folder)
         .output()
