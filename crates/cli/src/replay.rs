@@ -9,8 +9,9 @@ use tutti_scheduler::Dump;
 
 /// Decide again what a scheduler decided, from a dump of its state, with no cluster.
 ///
-/// `curl http://127.0.0.1:10270/debug/state > FILE` on the machine of the scheduler makes a dump. It is replayed with the
-/// configuration that is in it. Every placement and every reason to wait is printed; nothing is sent anywhere.
+/// `curl http://127.0.0.1:10270/debug/state > FILE` where the scheduler runs, or through `kubectl port-forward`, makes a dump.
+/// It is replayed with the configuration that is in it. Every placement and every reason to wait is printed; nothing is sent
+/// anywhere.
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
     /// The dump.

@@ -2,7 +2,7 @@
 
 use super::binds::Verdict;
 use super::lane::{AfterFailure, Lane};
-use super::message::{Answer, BindOutcome, Fact, WriteKey, WriteOutcome};
+use super::message::{Answer, BindOutcome, Fact, Lookup, WriteKey, WriteOutcome};
 use super::window::Window;
 use super::{Core, Standing};
 use std::hash::Hash;
@@ -21,6 +21,7 @@ impl Core {
                 }
             }
             Answer::Pod { pod, uid, found } => {
+                self.counters.throttled += u64::from(matches!(found, Lookup::Throttled { .. }));
                 let nodes = &self.nodes;
                 let exists = |node: &Text| nodes.contains_key(node);
                 if let Some(verdict) = self.binds.lookup_answered(&pod, &uid, found, exists, now) {

@@ -342,6 +342,12 @@ impl Binds {
                 self.pause(pod, next, now);
                 None
             }
+            Lookup::Throttled { why, pause } => {
+                bind.why = Some(why);
+                let until = self.window.throttled(pause, now);
+                self.pause_until(pod, Next::Ask, until);
+                None
+            }
             Lookup::Unknown(why) => {
                 bind.why = Some(why);
                 self.pause(pod, Next::Ask, now);
@@ -537,6 +543,19 @@ mod tests {
         assert_eq!(binds.fail_unsent(&"other".into()), []);
         assert_eq!(binds.fail_unsent(&"n".into()), [(key("c"), uid("c"))], "the others may be written");
         assert_eq!(binds.len(), 2);
+    }
+
+    #[test]
+    fn a_look_that_the_server_has_no_time_for_is_repeated_when_it_asks_for_it() {
+        let mut binds = started(&["a"]);
+        sent(&mut binds);
+        answer(&mut binds, "a", BindOutcome::Disputed("conflict".into()));
+        assert_eq!(sent(&mut binds), ["get a"]);
+        let found = Lookup::Throttled { why: "busy".into(), pause: Some(Duration::from_secs(7)) };
+        binds.lookup_answered(&key("a"), &uid("a"), found, |_| true, NOW);
+        assert_eq!(binds.wake_at(NOW), Some(NOW.plus_seconds(7)));
+        binds.tick(NOW.plus_seconds(7));
+        assert_eq!(sent(&mut binds), ["get a"]);
     }
 
     #[test]

@@ -208,9 +208,15 @@ impl Core {
     /// A look was answered.
     pub(super) fn group_answered(&mut self, object: &UnitKey, found: GroupLookup, now: Time) {
         let question = self.confirms.answered(object);
+        let mut not_before = now;
         // What is known now is better than what was thought before, whoever asked.
         let why = match found {
             GroupLookup::Unknown(why) => Some(why),
+            GroupLookup::Throttled { why, pause } => {
+                self.counters.throttled += 1;
+                not_before = self.write_window.throttled(pause, now);
+                Some(why)
+            }
             GroupLookup::Gone if question.is_none() => None,
             GroupLookup::Gone => {
                 self.object_gone(object, now);
@@ -228,7 +234,7 @@ impl Core {
             return;
         };
         if let Some(why) = why {
-            self.look_again(object, question, &why, now);
+            self.look_again(object, question, &why, not_before, now);
         } else if self.minimum_of(object) == Some((question.uid, question.minimum)) {
             if let Some(placement) = self.confirms.settle(object, &question.unit) {
                 self.launches.push(placement);
@@ -248,8 +254,16 @@ impl Core {
         }
     }
 
-    /// There was no answer: the look is repeated for a while, then its unit is tried again later.
-    fn look_again(&mut self, object: &UnitKey, mut question: Question, why: &Text, now: Time) {
+    /// There was no answer: the look is repeated for a while, when the server can bear it, then its unit is tried again
+    /// later.
+    fn look_again(
+        &mut self,
+        object: &UnitKey,
+        mut question: Question,
+        why: &Text,
+        not_before: Time,
+        now: Time,
+    ) {
         question.tries += 1;
         question.asking = false;
         if question.tries >= TRIES_MAX {
@@ -261,7 +275,8 @@ impl Core {
             return;
         }
         let pause = PAUSE_FIRST_MS << (question.tries - 1);
-        self.confirms.paused.insert((Time(now.0.saturating_add(pause)), object.clone()));
+        let until = Time(now.0.saturating_add(pause)).max(not_before);
+        self.confirms.paused.insert((until, object.clone()));
         self.confirms.questions.insert(object.clone(), question);
     }
 }

@@ -178,6 +178,13 @@ pub enum Lookup {
     },
     /// There is none.
     Gone,
+    /// Not found out, because the server has too much to do.
+    Throttled {
+        /// What it said.
+        why: Text,
+        /// How long it asks to be left alone.
+        pause: Option<Duration>,
+    },
     /// No answer.
     Unknown(Text),
 }
@@ -189,6 +196,13 @@ pub enum GroupLookup {
     Found(Box<GroupReading>),
     /// There is none.
     Gone,
+    /// Not found out, because the server has too much to do.
+    Throttled {
+        /// What it said.
+        why: Text,
+        /// How long it asks to be left alone.
+        pause: Option<Duration>,
+    },
     /// No answer.
     Unknown(Text),
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 pub(super) fn router(status: Arc<Status>, debug_from_anywhere: bool) -> Router {
     let state = move |State(status): State<Arc<Status>>, ConnectInfo(peer): ConnectInfo<SocketAddr>| async move {
-        if debug_from_anywhere || peer.ip().is_loopback() {
+        if debug_from_anywhere || peer.ip().to_canonical().is_loopback() {
             state(&status).await
         } else {
             let message = "the state is shown to this machine only; http.debugFromAnywhere changes that\n";

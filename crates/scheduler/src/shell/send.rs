@@ -74,6 +74,9 @@ impl Sender {
             Effect::GetPod { pod, uid } => Box::pin(async move {
                 let found = match within(deadline, get_pod(&client, &pod)).await {
                     Ok(found) => found,
+                    Err(failure) if failure.code() == Some(429) => {
+                        Lookup::Throttled { pause: failure.pause(), why: failure.text() }
+                    }
                     Err(failure) => Lookup::Unknown(failure.text()),
                 };
                 Answer::Pod { pod, uid, found }
@@ -104,6 +107,9 @@ impl Sender {
                 Box::pin(async move {
                     let found = match within(deadline, groups.get(&group)).await {
                         Ok(found) => found,
+                        Err(failure) if failure.code() == Some(429) => {
+                            GroupLookup::Throttled { pause: failure.pause(), why: failure.text() }
+                        }
                         Err(failure) => GroupLookup::Unknown(failure.text()),
                     };
                     Answer::Group { group, found }

@@ -196,7 +196,10 @@ impl Sim {
             Answer::Write { key, .. } => {
                 Answer::Write { key, outcome: WriteOutcome::Throttled { why, pause } }
             }
-            other => other,
+            Answer::Pod { pod, uid, .. } => Answer::Pod { pod, uid, found: Lookup::Throttled { why, pause } },
+            Answer::Group { group, .. } => {
+                Answer::Group { group, found: GroupLookup::Throttled { why, pause } }
+            }
         }
     }
 }

@@ -54,7 +54,7 @@ impl Told {
                 Lookup::Found { uid: found, node: Some(node) } if found == uid => self.sits(pod, uid, node),
                 Lookup::Found { uid: found, .. } if found == uid => {}
                 Lookup::Found { .. } | Lookup::Gone => self.pod_gone(pod),
-                Lookup::Unknown(_) => {}
+                Lookup::Throttled { .. } | Lookup::Unknown(_) => {}
             },
             Input::Deposed => *self = Self::default(),
             _ => {}
