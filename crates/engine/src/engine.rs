@@ -95,6 +95,8 @@ pub struct Engine {
     /// Units that are looked at before all others, once.
     pub(crate) firsts: FxHashSet<UnitKey>,
     attempts_count: u64,
+    /// Who was looked at just now and waits for the same reason as before.
+    waits_on: Option<Waiting>,
     wake_ups_count: u64,
     flush: Flush,
     pub(crate) starving: Starving,
@@ -147,6 +149,7 @@ impl Engine {
             suspended: FxHashSet::default(),
             firsts: FxHashSet::default(),
             attempts_count: 0,
+            waits_on: None,
             wake_ups_count: 0,
             flush: Flush::default(),
             starving: Starving::default(),
@@ -186,6 +189,12 @@ impl Engine {
 
     /// The next decision. Call it until it is [`Decision::Idle`].
     pub fn decide(&mut self, now: Time) -> Decision {
+        self.decide_and_tell(now, |_| {})
+    }
+
+    /// The next decision, as [`Engine::decide`] gives it. On the way it tells of all who were looked at and wait for the same
+    /// reason as before, for whoever counts or measures that.
+    pub fn decide_and_tell(&mut self, now: Time, mut waits_on: impl FnMut(Waiting)) -> Decision {
         self.end_holds(now);
         self.flush_sleepers(now);
         // Nobody is planned for who has nothing to ask for any more.
@@ -216,6 +225,9 @@ impl Engine {
             };
             if let Some(decision) = decision {
                 return decision;
+            }
+            if let Some(waiting) = self.waits_on.take() {
+                waits_on(waiting);
             }
         }
     }
@@ -374,6 +386,7 @@ impl Engine {
     /// Says why a unit waits. A reason that was told before is not told again.
     fn refuse(&mut self, waiting: Waiting) -> Option<Decision> {
         if self.told.get(&waiting.unit).is_some_and(|told| told.says_the_same(&waiting)) {
+            self.waits_on = Some(waiting);
             return None;
         }
         let Waiting { unit, members, refusal, is_planned, .. } = &waiting;

@@ -391,9 +391,16 @@ impl Core {
             if self.launches.len() + self.confirms.len() >= STARTS_MAX {
                 return None;
             }
+            let mut waiting_on = Vec::new();
             observer.asks();
-            let decision = self.engine.decide(now);
+            let decision = self.engine.decide_and_tell(now, |waiting| {
+                observer.decides();
+                waiting_on.push(waiting);
+            });
             observer.decides();
+            for waiting in &waiting_on {
+                observer.done(self.count_refusal(waiting).as_ref());
+            }
             let attempt = match decision {
                 Decision::Place(placement) => Some(self.placed(placement, now)),
                 Decision::Wait(waiting) => self.refused(&waiting, now),

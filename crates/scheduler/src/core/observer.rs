@@ -10,11 +10,11 @@ pub trait Observer {
     /// The engine is asked for its next decision.
     fn asks(&mut self);
 
-    /// It has decided something, and that is taken in next.
+    /// It has looked at a unit. It goes on if it has nothing new to say of it.
     fn decides(&mut self);
 
-    /// What it decided is taken in: everything that follows is noted or waits to be sent. There is no attempt if a
-    /// unit was merely found not to be complete.
+    /// What it found is taken in, one unit after the other in the same order: everything that follows is noted or waits to
+    /// be sent. There is no attempt if a unit was merely found not to be complete.
     fn done(&mut self, attempt: Option<&Attempt>);
 }
 

@@ -105,6 +105,16 @@ impl Core {
         }
     }
 
+    /// Counts an attempt that was refused. A unit that is merely not complete was not tried.
+    pub(super) fn count_refusal(&mut self, waiting: &Waiting) -> Option<Attempt> {
+        let outcome = match &waiting.refusal {
+            Refusal::Contradiction(_) => Outcome::Error,
+            refusal if is_gathering(refusal) => return None,
+            _ => Outcome::Unschedulable,
+        };
+        Some(self.count_attempt(&waiting.unit, waiting.members.first(), outcome))
+    }
+
     /// A unit cannot start: the group and its members are told why. One that is merely not complete was not tried.
     pub(super) fn refused(&mut self, waiting: &Waiting, now: Time) -> Option<Attempt> {
         let kept = if waiting.is_planned { ROOM_IS_KEPT } else { "" };
@@ -112,14 +122,9 @@ impl Core {
             .trouble_of(&waiting.refusal)
             .unwrap_or_else(|| Text::from(format!("{}{kept}", waiting.refusal)));
         self.waits(&waiting.unit, &waiting.refusal, now);
-        let member = waiting.members.first();
         let gathering = is_gathering(&waiting.refusal);
         let reason = reason_of(&waiting.refusal);
-        let outcome = match &waiting.refusal {
-            Refusal::Contradiction(_) => Outcome::Error,
-            _ => Outcome::Unschedulable,
-        };
-        let attempt = (!gathering).then(|| self.count_attempt(&waiting.unit, member, outcome));
+        let attempt = self.count_refusal(waiting);
         self.report(Fact::Waiting { unit: waiting.unit.clone(), message: sentence.clone(), gathering });
         let due = if gathering { now.plus_seconds(GATHERING_SECONDS) } else { now };
         let message = match &waiting.unit {

@@ -6,7 +6,8 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
-use std::time::Instant;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct AttemptLabels {
@@ -67,37 +68,43 @@ impl Times {
 /// Measures one decision after the other.
 pub(super) struct Stopwatch<'a> {
     times: &'a Times,
-    asked: Instant,
-    decided: Instant,
+    /// How long the engine has looked at each unit that is not taken in yet.
+    searches: VecDeque<Duration>,
+    /// When it began to look at the one that is next, or was done with the last.
+    since: Instant,
 }
 
 impl<'a> Stopwatch<'a> {
     pub(super) fn new(times: &'a Times) -> Self {
-        let now = Instant::now();
-        Self { times, asked: now, decided: now }
+        Self { times, searches: VecDeque::new(), since: Instant::now() }
     }
 }
 
 impl Observer for Stopwatch<'_> {
     fn asks(&mut self) {
-        self.asked = Instant::now();
+        self.searches.clear();
+        self.since = Instant::now();
     }
 
     fn decides(&mut self) {
-        self.decided = Instant::now();
+        let now = Instant::now();
+        self.searches.push_back(now.saturating_duration_since(self.since));
+        self.since = now;
     }
 
     fn done(&mut self, attempt: Option<&Attempt>) {
-        let whole = self.asked.elapsed().as_secs_f64();
-        self.times.decisions.observe(whole);
+        let search = self.searches.pop_front().unwrap_or_default();
+        // Of the others there is nothing to take in.
+        let is_last = self.searches.is_empty();
+        let whole = if is_last { search + self.since.elapsed() } else { search };
+        self.times.decisions.observe(whole.as_secs_f64());
         let Some(Attempt { profile, is_group, outcome }) = attempt else { return };
-        let search = self.decided.saturating_duration_since(self.asked).as_secs_f64();
         if *is_group {
-            self.times.group_algorithm.observe(search);
+            self.times.group_algorithm.observe(search.as_secs_f64());
             let labels = AttemptLabels { profile: profile.to_string(), result: outcome.as_str() };
-            self.times.group_attempts.get_or_create(&labels).observe(whole);
+            self.times.group_attempts.get_or_create(&labels).observe(whole.as_secs_f64());
         } else {
-            self.times.pod_algorithm.observe(search);
+            self.times.pod_algorithm.observe(search.as_secs_f64());
         }
     }
 }

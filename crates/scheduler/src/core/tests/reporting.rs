@@ -251,3 +251,21 @@ fn a_group_that_is_not_understood_keeps_its_members_waiting() {
     assert_eq!(condition.reason.as_ref(), "SchedulerError");
     assert_eq!(condition.message.as_ref(), "spec.schedulingPolicy: is missing");
 }
+
+#[test]
+fn every_attempt_is_counted_and_what_is_found_again_is_not_told_again() {
+    let seen = |sim: &Sim| {
+        let told = |fact: &&Fact| matches!(fact, Fact::Waiting { gathering: false, .. });
+        let attempts = sim.core.counters().group_attempts["tutti"].unschedulable;
+        (attempts, sim.facts.iter().filter(told).count())
+    };
+    let mut sim = Sim::new();
+    sim.node("a", 2);
+    sim.gang("g", 3);
+    sim.gang_pods("g", 3, 1);
+    sim.run();
+    assert_eq!(seen(&sim), (1, 1));
+    // Whoever waits is looked at every five minutes, in case that something was missed.
+    sim.run_for(1_000);
+    assert_eq!(seen(&sim), (4, 1));
+}
