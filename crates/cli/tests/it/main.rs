@@ -10,6 +10,7 @@ mod deploy;
 mod gangs;
 mod health;
 mod jobs;
+mod kills;
 mod kubectl;
 mod kubectl_script;
 mod process;
