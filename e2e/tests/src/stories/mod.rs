@@ -118,6 +118,7 @@ pub(crate) fn all() -> Vec<Story> {
         KubeScheduler spread::pods_of_a_service_go_where_kube_scheduler_sends_them,
         KubeScheduler embedded::the_real_kube_scheduler_schedules_on_the_embedded_cluster,
         OwnControlPlane faults::an_api_server_that_is_killed_costs_nothing,
+        OwnControlPlane kills::an_api_server_killed_in_the_middle_of_a_gang_leaves_no_part_of_it,
         OwnControlPlane faults::an_etcd_that_is_killed_costs_nothing,
     ]
     .into()
