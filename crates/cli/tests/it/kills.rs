@@ -1,9 +1,12 @@
-//! Leaders that are killed in the middle of a large gang, at random moments, one after the other.
+//! Leaders that are killed in the middle of a large gang, at random moments, one after the other; and API servers that
+//! go away at such moments and come back.
 //!
 //! Most of the time of a kill is spent on a lease that runs out. So several leaders are killed at the same time, each
-//! beside a cluster of its own. Often the next leader is killed over the same gang. If not, the next gang is created
-//! while the lease runs out, and cannot start before the one that was left in parts is complete and gone.
+//! beside a cluster of its own. Most of the work are gangs that are made and removed. So a gang is hit several times:
+//! whoever takes it over is killed, too, after some more members. After the last time the next gang is created while the
+//! lease runs out, and cannot start before the one that was left in parts is complete and gone.
 
+use crate::door::Door;
 use crate::replicas::Replica;
 use crate::world::{PATIENCE, World, node_of, of_gang, phase_of};
 use futures::stream::BoxStream;
@@ -17,8 +20,9 @@ use tokio::runtime::Handle;
 
 /// Clusters on which leaders are killed at the same time.
 const LANES: usize = 5;
-/// Kills on all of them together.
-const KILLS: usize = 50;
+/// Kills on each, and on all of them together.
+const KILLS_PER_LANE: usize = 10;
+const KILLS: usize = LANES * KILLS_PER_LANE;
 /// Says where randomness starts, instead of anywhere.
 const SEED_VARIABLE: &str = "TUTTI_KILLS_SEED";
 /// Of so many kills, at least one must leave a part of a gang. Others may come when all bindings have been sent.
@@ -27,17 +31,24 @@ const IN_PARTS_AT_LEAST_ONE_OF: usize = 3;
 const NODES: usize = 20;
 const MEMBERS_PER_NODE: usize = 10;
 const MEMBERS: usize = NODES * MEMBERS_PER_NODE;
+/// A leader is killed when it has bound so many members at most.
+const BOUND_MAX: usize = MEMBERS / 2;
 /// After this time nothing that a killed leader has sent is under way, and its lease is still not free.
 const LAST_REQUESTS: Duration = Duration::from_millis(500);
 
+/// How many members are bound when the API server goes away, and for how long: not long enough to lose the lease, and
+/// long enough.
+const AWAY: [(usize, Duration); 3] =
+    [(10, Duration::from_millis(200)), (50, Duration::from_secs(3)), (90, Duration::from_millis(500))];
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_killed_in_the_middle_of_a_gang_leaves_no_part_of_it() {
-    let seed = std::env::var(SEED_VARIABLE).map_or_else(|_| uuid::Uuid::new_v4().as_u64_pair().0, parsed);
+    let given = std::env::var(SEED_VARIABLE).ok().map(|seed| seed.parse().expect("a seed is a number"));
+    let seed: u64 = given.unwrap_or_else(|| uuid::Uuid::new_v4().as_u64_pair().0);
     println!("{SEED_VARIABLE}={seed}");
     // Each on a thread of its own: starting a process takes a while, and nobody else should miss his moment by it.
     let lanes = (0..LANES).map(|lane| {
-        let kills = KILLS / LANES + usize::from(lane < KILLS % LANES);
-        let lots = (0..kills).map(|round| drawn(seed, lane, round)).collect();
+        let lots = (0..KILLS_PER_LANE).map(|round| drawn(seed, lane, round)).collect();
         tokio::task::spawn_blocking(move || Handle::current().block_on(tell(lots)))
     });
     let in_parts: usize = futures::future::try_join_all(lanes).await.unwrap().iter().sum();
@@ -48,51 +59,76 @@ async fn a_leader_killed_in_the_middle_of_a_gang_leaves_no_part_of_it() {
     );
 }
 
-fn parsed(text: String) -> u64 {
-    text.parse().unwrap_or_else(|_| panic!("{SEED_VARIABLE}={text:?} is no number"))
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_api_server_that_goes_away_in_the_middle_of_a_gang_leaves_no_part_of_it() {
+    let world = cluster().await;
+    let mut pods = Pods::watch(&world).await;
+    let mut door = Door::before(&world).await;
+    let scheduler = Replica::start(&world);
+    for (round, (moment, time)) in AWAY.into_iter().enumerate() {
+        let gang = format!("g{round}");
+        world.whole_gang(&gang, MEMBERS).await;
+        pods.follow(|pods| pods.bound(&gang) >= moment).await;
+        door.shut().await;
+        tokio::time::sleep(time).await;
+        pods.catch_up();
+        let left = pods.bound(&gang);
+        println!("gone at {moment} members for {time:?}, {left} are bound");
+        assert!(left < MEMBERS, "it went too late to find a part of a gang");
+        door.open().await;
+        pods.follow(|pods| pods.running.len() == MEMBERS).await;
+        pods.remove(&gang).await;
+        pods.follow(|pods| pods.nodes.is_empty()).await;
+    }
+    let log = scheduler.end();
+    assert!(log.contains("not leading any more"), "nobody has lost a lease: {log}");
 }
 
-/// A random number.
+/// A random number of members that a leader binds before it is killed.
 fn drawn(seed: u64, lane: usize, round: usize) -> usize {
     let mut hasher = DefaultHasher::new();
     (seed, lane, round).hash(&mut hasher);
-    hasher.finish() as usize
+    1 + hasher.finish() as usize % BOUND_MAX
 }
 
-/// Kills a leader for each of these lots, which say when, and says how often that left a gang in parts.
-async fn tell(lots: Vec<usize>) -> usize {
+async fn cluster() -> World {
     let world = World::up(&["--nodes", "0"]).await;
     for index in 0..NODES {
         world.node(&format!("n{index}"), MEMBERS_PER_NODE).await;
     }
+    world
+}
+
+/// Kills a leader whenever it has bound so many members. Says how often that left a gang in parts.
+async fn tell(lots: Vec<usize>) -> usize {
+    let world = cluster().await;
     let mut pods = Pods::watch(&world).await;
     let mut leader = Replica::start(&world);
     let mut gang = "g0".to_owned();
     world.whole_gang(&gang, MEMBERS).await;
     let (mut in_parts, mut left) = (0, 0);
     for (round, lot) in lots.into_iter().enumerate() {
-        let moment = left + 1 + lot / 2 % (MEMBERS - left);
-        pods.follow(|pods| pods.bound(&gang) >= moment).await;
+        if left + lot > MEMBERS {
+            // So many are not left of this gang: it is completed, and the next one is hit.
+            let next = format!("g{round}");
+            world.whole_gang(&next, MEMBERS).await;
+            pods.follow(|pods| pods.running.len() == MEMBERS).await;
+            assert_eq!(pods.bound(&gang), MEMBERS, "a gang without room has started");
+            pods.remove(&gang).await;
+            (gang, left) = (next, 0);
+        }
+        pods.follow(|pods| pods.bound(&gang) >= left + lot).await;
         drop(leader);
         leader = Replica::start(&world);
         tokio::time::sleep(LAST_REQUESTS).await;
         pods.catch_up();
+        println!("killed at {} members, {} are bound", left + lot, pods.bound(&gang));
         left = pods.bound(&gang);
-        println!("killed at {moment} members, {left} are bound");
         in_parts += usize::from(left < MEMBERS);
-        if left < MEMBERS && lot % 2 == 0 {
-            // Whoever takes over is killed in the middle of the same gang.
-            continue;
-        }
-        let next = format!("g{}", round + 1);
-        world.whole_gang(&next, MEMBERS).await;
-        pods.follow(|pods| pods.running.len() == MEMBERS).await;
-        assert_eq!(pods.bound(&gang), MEMBERS, "a gang without room has started");
-        pods.remove(&gang).await;
-        (gang, left) = (next, 0);
     }
     // Whoever comes last has nobody to kill it.
-    pods.follow(|pods| pods.bound(&gang) == MEMBERS && pods.running.len() == MEMBERS).await;
+    pods.follow(|pods| pods.running.len() == MEMBERS).await;
+    assert_eq!(pods.bound(&gang), MEMBERS, "{gang} is not complete");
     let log = leader.end();
     assert!(log.contains("takeover=true"), "nothing was handed over: {log}");
     in_parts

@@ -7,6 +7,7 @@ mod broken;
 mod controller;
 mod demo;
 mod deploy;
+mod door;
 mod gangs;
 mod health;
 mod jobs;
