@@ -14,10 +14,11 @@ const HEADER: &str = "apiVersion: tutti.dev/v1alpha1\nkind: SchedulerConfigurati
 
 /// What only these tests ask.
 impl World {
-    async fn pod(&self, name: &str, scheduler_name: &str) {
+    /// A pod that names this scheduler, or none.
+    async fn pod<'a>(&self, name: &str, scheduler_name: impl Into<Option<&'a str>>) {
         let pod: Pod = serde_json::from_value(json!({
             "metadata": {"name": name},
-            "spec": {"schedulerName": scheduler_name, "containers": [{"name": "main", "image": "any"}]},
+            "spec": {"schedulerName": scheduler_name.into(), "containers": [{"name": "main", "image": "any"}]},
         }))
         .unwrap();
         self.pods().create(&PostParams::default(), &pod).await.unwrap();
@@ -60,6 +61,18 @@ async fn a_scheduler_of_its_own_places_pods_and_says_how_it_is() {
     scheduler.signal("TERM");
     let ended = scheduler.wait();
     assert!(ended.status.success(), "{}", ended.stderr);
+}
+
+#[tokio::test]
+async fn a_scheduler_of_the_default_name_places_pods_that_name_none() {
+    let world = World::up(&["--nodes", "1"]).await;
+    let _scheduler = world.scheduler(&["--scheduler-name", "default-scheduler", "--http-address", "off"]);
+    world.pod("other", "tutti").await;
+    world.pod("plain", None).await;
+    world.wait_bound("plain").await;
+    let plain = world.pods().get("plain").await.unwrap();
+    assert_eq!(plain.spec.unwrap().scheduler_name.as_deref(), Some("default-scheduler"));
+    assert!(!world.is_bound("other").await, "it serves the names that it is told, and no other");
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! `tutti up --no-scheduler` and schedulers of its own beside it: processes, as beside any cluster.
 
 use crate::process::{Folder, Running, tutti};
+use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, PostParams};
@@ -9,7 +10,9 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 /// Long enough for a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Requests of a test that are under way at once.
+const REQUESTS_MAX: usize = 16;
 
 pub(crate) struct World {
     pub(crate) client: Client,
@@ -105,9 +108,16 @@ impl World {
     pub(crate) async fn member(&self, gang: &str, index: usize) {
         self.create(json!({
             "apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": format!("{gang}-{index}")}, "spec": member_spec(gang),
+            "metadata": {"name": format!("{gang}-{index}"), "labels": {"of": gang}}, "spec": member_spec(gang),
         }))
         .await;
+    }
+
+    /// A gang with all of its members, of which nobody is made again.
+    pub(crate) async fn whole_gang(&self, name: &str, members: usize) {
+        self.gang(name, members, &json!({})).await;
+        let members = stream::iter(0..members).map(|index| self.member(name, index));
+        members.buffer_unordered(REQUESTS_MAX).collect::<()>().await;
     }
 
     /// Members of a gang that are made again.
@@ -146,6 +156,11 @@ impl World {
     }
 }
 
+/// The members of a gang.
+pub(crate) fn of_gang(gang: &str) -> ListParams {
+    ListParams::default().labels(&format!("of={gang}"))
+}
+
 /// A pod that wants one processor.
 fn member_spec(gang: &str) -> Value {
     json!({
@@ -162,7 +177,7 @@ pub(crate) fn uid_of(pod: &Pod) -> String {
     pod.metadata.uid.clone().unwrap()
 }
 
-fn phase_of(pod: &Pod) -> &str {
+pub(crate) fn phase_of(pod: &Pod) -> &str {
     pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
 }
 

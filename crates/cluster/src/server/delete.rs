@@ -98,15 +98,22 @@ impl ApiServer {
     pub(super) fn delete(&self, target: &Target, options: &DeleteOptions) -> Result<Deleted, ApiError> {
         let resource = target.id.resource();
         let key = target.key()?;
-        let mut marked_here = false;
+        let mut marked: Option<Arc<Object>> = None;
+        let uid_of = |object: &Object| metadata::text(&object.value(), "uid").to_owned();
         for _ in 0..ATTEMPTS_MAX {
             let stored = self.store.get(target.id, &key);
+            // Once it is marked, its kubelet may be the one that removes it, and then somebody may make it again.
+            if let Some(marked) = &marked
+                && stored.as_deref().is_none_or(|stored| uid_of(stored) != uid_of(marked))
+            {
+                return Ok(Deleted::Gone(Arc::clone(marked)));
+            }
             let stored = stored.ok_or_else(|| ApiError::not_found(resource, &key.name))?;
             if rules::is_immortal(resource, &key.name) {
                 return Err(ApiError::forbidden(resource, &key.name, "this namespace may not be deleted"));
             }
             // Once the object is marked, which changes its version, it is known to be the one that is meant.
-            if !marked_here {
+            if marked.is_none() {
                 check_preconditions(&stored, options)?;
             }
             let step = self.deletion_step(&stored, options);
@@ -115,10 +122,10 @@ impl ApiServer {
                     if options.dry_run {
                         return Ok(Deleted::Gone(object));
                     }
-                    marked_here = true;
+                    marked = Some(object);
                 }
                 Ok(deleted) => return Ok(deleted),
-                Err(CommitError::Missing) => return Err(ApiError::not_found(resource, &key.name)),
+                // Missing or changed: the next look says which.
                 Err(_) => {}
             }
         }

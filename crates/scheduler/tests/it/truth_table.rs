@@ -223,7 +223,7 @@ async fn tell(world: &World, process: &Client, row: &Row, name: &str) {
             Dies(pod) => user.delete_pod(&format!("g-{pod}")).await,
             Minimum(minimum) => {
                 if !user.set_minimum("g", *minimum).await {
-                    // The cluster does not let it happen, and the row ends here.
+                    println!("{now}: the cluster lets nobody change a minimum, and the row ends here");
                     return;
                 }
             }

@@ -2,8 +2,55 @@
 
 use crate::world::World;
 use anyhow::ensure;
+use kube::Client;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
+
+/// The metric that counts looks for room for a group, with the labels that every such line has.
+const ATTEMPTS: &str = "scheduler_podgroup_schedule_attempts_total{";
+
+pub(super) async fn a_gang_with_fewer_members_than_its_minimum_is_never_tried(
+    world: &World<'_>,
+) -> anyhow::Result<()> {
+    world.stop("scheduler").await?;
+    let scheduler = world.start_scheduler_with_metrics()?;
+    world.node("n1", "8").await?;
+    world.gang("g", 3).await?;
+    world.members("g", 0..2, "1").await?;
+    world.wait_condition("g", "False", "3 must start together and 2 are ready").await?;
+    // Another node is no reason to look for room either.
+    world.node("n2", "8").await?;
+    // It comes after the node, and is seen after it.
+    world.pod("plain", None, "1").await?;
+    world.wait_running(1).await?;
+    ensure!(attempts(&scheduler).await? == 0.0, "somebody looked for room for a gang of too few");
+    world.members("g", 2..3, "1").await?;
+    world.wait_running(4).await?;
+    ensure!(attempts(&scheduler).await? == 1.0, "one look is enough for a gang that fits");
+    Ok(())
+}
+
+/// How often a scheduler has looked for room for a group.
+async fn attempts(scheduler: &Client) -> anyhow::Result<f64> {
+    let request = http::Request::get("/metrics").body(Vec::new())?;
+    let text = scheduler.request_text(request).await?;
+    let values = text.lines().filter_map(|line| line.strip_prefix(ATTEMPTS)?.rsplit_once(' '));
+    Ok(values.map(|(_, value)| value.parse::<f64>()).sum::<Result<f64, _>>()?)
+}
+
+pub(super) async fn a_minimum_that_is_lowered_lets_a_gang_of_too_few_members_start(
+    world: &World<'_>,
+) -> anyhow::Result<()> {
+    world.node("n1", "8").await?;
+    world.gang("g", 3).await?;
+    world.members("g", 0..2, "1").await?;
+    world.wait_condition("g", "False", "3 must start together and 2 are ready").await?;
+    ensure!(world.counts().await?.0 == 0, "a gang of too few members has started");
+    set_minimum(world, "g", 2).await?;
+    world.wait_running(2).await?;
+    world.wait_condition("g", "True", "2 members placed").await?;
+    Ok(())
+}
 
 pub(super) async fn a_minimum_that_is_lowered_lets_a_waiting_gang_start(
     world: &World<'_>,

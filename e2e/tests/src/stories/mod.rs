@@ -68,7 +68,9 @@ pub(crate) fn all() -> Vec<Story> {
         Nothing gangs::late_members_join_and_a_late_group_is_waited_for,
         Nothing gangs::a_deleted_gang_makes_room_and_its_group_waits_for_its_pods,
         Nothing gangs::plain_pods_are_placed_and_restarted_schedulers_go_on,
+        Nothing minimum::a_gang_with_fewer_members_than_its_minimum_is_never_tried,
         ChangingMinimum minimum::a_minimum_that_is_lowered_lets_a_waiting_gang_start,
+        ChangingMinimum minimum::a_minimum_that_is_lowered_lets_a_gang_of_too_few_members_start,
         ChangingMinimum minimum::a_minimum_that_is_raised_holds_for_members_that_wait,
         ChangingMinimum minimum::a_minimum_that_is_raised_above_what_runs_holds_for_those_who_come,
         Nothing minimum::members_beyond_the_minimum_wait_without_harm_and_come_one_by_one,
@@ -116,6 +118,7 @@ pub(crate) fn all() -> Vec<Story> {
         KubeScheduler spread::pods_of_a_service_go_where_kube_scheduler_sends_them,
         KubeScheduler embedded::the_real_kube_scheduler_schedules_on_the_embedded_cluster,
         OwnControlPlane faults::an_api_server_that_is_killed_costs_nothing,
+        OwnControlPlane kills::an_api_server_killed_in_the_middle_of_a_gang_leaves_no_part_of_it,
         OwnControlPlane faults::an_etcd_that_is_killed_costs_nothing,
     ]
     .into()

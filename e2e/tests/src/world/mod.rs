@@ -19,14 +19,16 @@ use kube::Client;
 use kube::api::{Api, ApiResource, DeleteParams, ListParams, PostParams};
 use serde_json::json;
 use std::future::Future;
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tutti_cluster::{kubeconfig, kubelet};
 use tutti_k8s::Capabilities;
-use tutti_scheduler::Config;
+use tutti_scheduler::config::HttpSettings;
+use tutti_scheduler::{Config, Settings};
 
 /// The label by which a story finds its nodes again.
 const STORY_LABEL: &str = "tutti.dev/e2e-story";
@@ -189,6 +191,18 @@ impl<'a> World<'a> {
         self.spawn("scheduler", |ended| async move {
             Ok(tutti_scheduler::run_with(client, Config::default(), capabilities, ended).await?)
         })
+    }
+
+    /// A scheduler that also says how it is. Gives a client for that.
+    pub(crate) fn start_scheduler_with_metrics(&self) -> anyhow::Result<Client> {
+        let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
+        let http = HttpSettings { address: Some(address), ..HttpSettings::default() };
+        let settings = Settings { config: Config::default(), http, lease: None };
+        let client = self.scheduler_client.clone();
+        self.spawn("scheduler", |ended| async move {
+            Ok(tutti_scheduler::serve(client, watch::channel(settings).1, None, ended).await?)
+        })?;
+        Ok(Client::try_from(kube::Config::new(format!("http://{address}").parse()?))?)
     }
 
     /// Goes on with a scheduler that is set otherwise.
