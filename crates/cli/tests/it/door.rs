@@ -4,13 +4,11 @@ use crate::world::World;
 use std::net::SocketAddr;
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 pub(crate) struct Door {
-    address: SocketAddr,
-    cluster: SocketAddr,
-    /// Takes connections, and cuts them all when it ends.
-    way: JoinHandle<()>,
+    is_open: watch::Sender<bool>,
 }
 
 impl Door {
@@ -23,29 +21,41 @@ impl Door {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         std::fs::write(&file, text.replace(cluster, &address.to_string())).unwrap();
-        let cluster = cluster.parse().unwrap();
-        Self { address, cluster, way: tokio::spawn(lead(listener, cluster)) }
+        let (is_open, state) = watch::channel(true);
+        tokio::spawn(lead(listener, cluster.parse().unwrap(), state));
+        Self { is_open }
     }
 
-    /// Cuts all connections, and refuses others until it is open again.
-    pub(crate) async fn shut(&mut self) {
-        self.way.abort();
-        assert!((&mut self.way).await.unwrap_err().is_cancelled());
+    /// Cuts all connections, and new ones too until it is open again.
+    pub(crate) fn shut(&self) {
+        self.is_open.send_replace(false);
     }
 
-    pub(crate) async fn open(&mut self) {
-        let listener = TcpListener::bind(self.address).await.unwrap();
-        self.way = tokio::spawn(lead(listener, self.cluster));
+    pub(crate) fn open(&self) {
+        self.is_open.send_replace(true);
     }
 }
 
-async fn lead(listener: TcpListener, cluster: SocketAddr) {
+/// The port is kept all the time: somebody else could take it.
+async fn lead(listener: TcpListener, cluster: SocketAddr, mut is_open: watch::Receiver<bool>) {
     let mut connections = JoinSet::new();
-    while let Ok((mut client, _)) = listener.accept().await {
-        connections.spawn(async move {
-            let mut server = TcpStream::connect(cluster).await.unwrap();
-            // Whoever hangs up has no more to say.
-            let _ = copy_bidirectional(&mut client, &mut server).await;
-        });
+    loop {
+        tokio::select! {
+            client = listener.accept() => {
+                let (mut client, _) = client.unwrap();
+                if *is_open.borrow() {
+                    connections.spawn(async move {
+                        let mut server = TcpStream::connect(cluster).await.unwrap();
+                        // Whoever hangs up has no more to say.
+                        let _ = copy_bidirectional(&mut client, &mut server).await;
+                    });
+                }
+            }
+            changed = is_open.changed() => match changed {
+                Ok(()) if *is_open.borrow() => {}
+                Ok(()) => connections.shutdown().await,
+                Err(_) => return,
+            },
+        }
     }
 }

@@ -63,23 +63,25 @@ async fn a_leader_killed_in_the_middle_of_a_gang_leaves_no_part_of_it() {
 async fn an_api_server_that_goes_away_in_the_middle_of_a_gang_leaves_no_part_of_it() {
     let world = cluster().await;
     let mut pods = Pods::watch(&world).await;
-    let mut door = Door::before(&world).await;
+    let door = Door::before(&world).await;
     let scheduler = Replica::start(&world);
+    let mut in_parts = 0;
     for (round, (moment, time)) in AWAY.into_iter().enumerate() {
         let gang = format!("g{round}");
         world.whole_gang(&gang, MEMBERS).await;
         pods.follow(|pods| pods.bound(&gang) >= moment).await;
-        door.shut().await;
+        door.shut();
         tokio::time::sleep(time).await;
         pods.catch_up();
         let left = pods.bound(&gang);
         println!("gone at {moment} members for {time:?}, {left} are bound");
-        assert!(left < MEMBERS, "it went too late to find a part of a gang");
-        door.open().await;
+        in_parts += usize::from(left < MEMBERS);
+        door.open();
         pods.follow(|pods| pods.running.len() == MEMBERS).await;
         pods.remove(&gang).await;
         pods.follow(|pods| pods.nodes.is_empty()).await;
     }
+    assert!(in_parts > 0, "it always went too late to find a part of a gang");
     let log = scheduler.end();
     assert!(log.contains("not leading any more"), "nobody has lost a lease: {log}");
 }
