@@ -571,12 +571,13 @@ impl Core {
             shown.then_some(partial.deadline)
         });
         let said = gang.asked.unwrap_or(gang.marked);
-        // What was announced stays so until the last deletion that was sent can no longer happen.
+        // What was announced stays so until the last deletion that was sent can no longer happen; only then is it complete.
         let may_go = |pod| self.pods.get(pod)?.may_go_until.filter(|until| now < *until);
         let announced = said.unwind_at.filter(|_| unwind_at.is_none());
         let settles = announced.and_then(|_| gang.bound.keys().filter_map(may_go).max());
         let unwind_at = unwind_at.or(announced.filter(|_| settles.is_some()));
-        let wanted = Marks { fully_bound: gang.was_complete && lasting, unwind_at };
+        let is_settled = said.fully_bound || settles.is_none();
+        let wanted = Marks { fully_bound: gang.was_complete && lasting && is_settled, unwind_at };
         let again = gang.marks_not_before.filter(|again| now < *again);
         if said == wanted || again.is_some() {
             self.gangs.look_by(group, if said == wanted { settles } else { again });

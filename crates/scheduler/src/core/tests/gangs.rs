@@ -108,8 +108,10 @@ fn what_was_announced_stays_so_until_a_slow_deletion_can_no_longer_happen() {
     sim.run_for(10);
     assert_eq!(state(&sim, "g"), None, "two are enough now");
     assert!(announced(&sim), "their deletion may still be on its way");
+    assert!(!sim.marks[&key("g")].fully_bound, "and then it is not complete");
     sim.run_for(SETTLES_SECONDS);
     assert!(!announced(&sim));
+    assert!(sim.marks[&key("g")].fully_bound);
     sim.run_for(10);
     assert_eq!((sim.evicted.len(), sim.bound()), (0, 2));
 }
