@@ -292,8 +292,11 @@ impl Core {
         };
         gang.when_broken = marks.when_broken;
         gang.was_complete |= marks.fully_bound;
-        if gang.asked.is_none() {
-            gang.marked = Marks { fully_bound: marks.fully_bound, unwind_at: marks.unwind_at };
+        let seen = Marks { fully_bound: marks.fully_bound, unwind_at: marks.unwind_at };
+        if gang.asked.is_none() && gang.marked != seen {
+            gang.marked = seen;
+            // Somebody could write on it, so perhaps we can by now.
+            gang.marks_not_before = None;
         }
     }
 
@@ -306,6 +309,7 @@ impl Core {
         gang.was_complete = false;
         gang.marked = Marks::default();
         gang.asked = None;
+        gang.marks_not_before = None;
     }
 
     /// A composite has changed, and with it what its groups are part of.
@@ -571,13 +575,12 @@ impl Core {
             shown.then_some(partial.deadline)
         });
         let said = gang.asked.unwrap_or(gang.marked);
-        // What was announced stays so until the last deletion that was sent can no longer happen; only then is it complete.
+        // What was announced stays so until the last deletion that was sent can no longer happen.
         let may_go = |pod| self.pods.get(pod)?.may_go_until.filter(|until| now < *until);
         let announced = said.unwind_at.filter(|_| unwind_at.is_none());
         let settles = announced.and_then(|_| gang.bound.keys().filter_map(may_go).max());
         let unwind_at = unwind_at.or(announced.filter(|_| settles.is_some()));
-        let is_settled = said.fully_bound || settles.is_none();
-        let wanted = Marks { fully_bound: gang.was_complete && lasting && is_settled, unwind_at };
+        let wanted = Marks { fully_bound: gang.was_complete && lasting, unwind_at };
         let again = gang.marks_not_before.filter(|again| now < *again);
         if said == wanted || again.is_some() {
             self.gangs.look_by(group, if said == wanted { settles } else { again });

@@ -108,10 +108,8 @@ fn what_was_announced_stays_so_until_a_slow_deletion_can_no_longer_happen() {
     sim.run_for(10);
     assert_eq!(state(&sim, "g"), None, "two are enough now");
     assert!(announced(&sim), "their deletion may still be on its way");
-    assert!(!sim.marks[&key("g")].fully_bound, "and then it is not complete");
     sim.run_for(SETTLES_SECONDS);
     assert!(!announced(&sim));
-    assert!(sim.marks[&key("g")].fully_bound);
     sim.run_for(10);
     assert_eq!((sim.evicted.len(), sim.bound()), (0, 2));
 }
@@ -234,6 +232,19 @@ fn marks_that_the_server_never_takes_are_tried_now_and_then() {
     sim.refuses_marks = false;
     sim.run_for(2 * GRACE_SECONDS);
     assert_eq!(sim.evicted.len(), 2);
+}
+
+#[test]
+fn marks_are_tried_at_once_when_somebody_could_write_on_the_group() {
+    let mut sim = two_of_three();
+    sim.refuses_marks = true;
+    sim.run_for(15);
+    sim.refuses_marks = false;
+    let wrong = GroupMarks { unwind_at: Some(Time(1_000)), ..GroupMarks::default() };
+    sim.marks.insert(key("g"), wrong.clone());
+    sim.notify_group("g");
+    sim.run_for(2);
+    assert_ne!(sim.marks[&key("g")], wrong);
 }
 
 #[test]

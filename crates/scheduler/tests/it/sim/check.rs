@@ -55,8 +55,9 @@ impl Sim {
         sent.max(self.replicas[index].core.bindings_of(group) as u32)
     }
 
-    /// Whoever asks for a deletion unwinds the gang at that moment, and somebody makes the pod again. What becomes of the
-    /// request is checked when it arrives, where it may be late and the pod may go already.
+    /// Whoever asks for a deletion unwinds the gang at that moment, which was never complete or is to be unwound even so, and
+    /// somebody makes the pod again. What becomes of the request is checked when it arrives, where it may be late and the
+    /// pod may go already.
     fn check_intent(&mut self, index: usize, pod: &ObjectKey, uid: &Text) -> Result<(), String> {
         let Some(found) = self.server.pods.get(pod).filter(|found| found.pod.uid == *uid) else {
             return Ok(());
@@ -71,6 +72,11 @@ impl Sim {
         }
         if !found.controlled {
             return Err(format!("{pod} is to be deleted, and nobody makes it again"));
+        }
+        // It may become complete while the deletion is on its way, which nobody can call back.
+        let group = group.and_then(|group| self.server.groups.get(group));
+        if group.is_some_and(|group| group.marks.fully_bound && !self.unwinds_when_broken(group)) {
+            return Err(format!("{pod} is to be deleted although its gang was complete"));
         }
         Ok(())
     }
@@ -117,8 +123,7 @@ impl Sim {
         }
     }
 
-    /// A member is deleted only if that was announced on its group and on itself, if it is made again, and if the
-    /// gang was never complete or is to be unwound even so.
+    /// A member is deleted only if that was announced on its group and on itself, and if it is made again.
     pub(super) fn check_eviction(&self, pod: &ObjectKey, is_late: bool) -> Result<(), String> {
         let Some(found) = self.server.pods.get(pod) else {
             return Ok(());
@@ -137,7 +142,6 @@ impl Sim {
             (!found.controlled, "nobody makes it again"),
             (!found.disrupted, "that was not said on it"),
             (group.marks.unwind_at.is_none(), "that was not written on its group"),
-            (group.marks.fully_bound && !self.unwinds_when_broken(group), "its gang was complete"),
         ] {
             if wrong {
                 return Err(format!("{pod} is deleted although {what}"));
