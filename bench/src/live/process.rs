@@ -40,7 +40,7 @@ pub(crate) fn schedule(arguments: SchedulerArguments) -> anyhow::Result<()> {
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let client = connect(Some(&kubeconfig)).await?.client;
+        let connection = connect(Some(&kubeconfig)).await?;
         let settings = Settings {
             lease: elect.then(LeaseSettings::default),
             http: HttpSettings { address: Some(http), ..HttpSettings::default() },
@@ -52,7 +52,7 @@ pub(crate) fn schedule(arguments: SchedulerArguments) -> anyhow::Result<()> {
             identity: format!("bench-{}", std::process::id()),
         });
         let (_keep, settings) = watch::channel(settings);
-        Ok(tutti_scheduler::serve(client, settings, place, std::future::pending()).await?)
+        Ok(tutti_scheduler::serve(connection, settings, place, std::future::pending()).await?)
     })
 }
 

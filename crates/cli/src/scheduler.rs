@@ -84,7 +84,7 @@ pub(crate) async fn run(args: SchedulerArgs) -> anyhow::Result<()> {
     let place = settings.borrow().lease.as_ref().map(|lease| {
         replica::place(&lease.name, lease.namespace.as_deref(), connection.own_namespace.as_deref())
     });
-    tutti_scheduler::serve(connection.client, settings, place, end).await?;
+    tutti_scheduler::serve(connection, settings, place, end).await?;
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! A client of the cluster: by kubeconfig, or from inside.
 //!
-//! One HTTP/2 connection carries all requests and watches; a server that is gone without a word is noticed by pings.
+//! One HTTP/2 connection carries all requests and watches, but for those that ask for one of their own; a server that is
+//! gone without a word is noticed by pings.
 //! Nothing is retried here: whether a request may be repeated is known to whoever sends it.
 
 use crate::throttle;
@@ -33,6 +34,8 @@ const IN_CLUSTER_VARIABLE: &str = "KUBERNETES_SERVICE_HOST";
 pub struct Connection {
     /// The client.
     pub client: Client,
+    /// The same, over a connection of its own.
+    pub apart: Client,
     /// Where the API server is.
     pub url: String,
     /// The namespace that we are in, if we run in the cluster.
@@ -86,9 +89,9 @@ pub async fn connect(kubeconfig: Option<&Path>) -> Result<Connection, ConnectErr
     };
     let url = config.cluster_url.to_string();
     let own_namespace = in_cluster.then(|| config.default_namespace.clone());
-    let client = client(config)
+    let [client, apart] = clients(config)
         .map_err(|source| ConnectError::Client { url: url.clone(), source: Box::new(source) })?;
-    Ok(Connection { client, url, own_namespace })
+    Ok(Connection { client, apart, url, own_namespace })
 }
 
 async fn of_file(path: &Path) -> Result<Config, KubeconfigError> {
@@ -96,10 +99,11 @@ async fn of_file(path: &Path) -> Result<Config, KubeconfigError> {
     Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await
 }
 
-fn client(mut config: Config) -> Result<Client, kube::Error> {
+/// Two clients with a connection each. What they know of who we are is the same: nobody is asked for it twice.
+fn clients(mut config: Config) -> Result<[Client; 2], kube::Error> {
     if config.proxy_url.is_some() {
         config.default_retry = false;
-        return Client::try_from(config);
+        return Ok([Client::try_from(config.clone())?, Client::try_from(config)?]);
     }
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
@@ -114,23 +118,25 @@ fn client(mut config: Config) -> Result<Client, kube::Error> {
         https = https.with_server_name_resolver(hyper_rustls::FixedServerNameResolver::new(name));
     }
     let https = https.enable_http1().enable_http2().wrap_connector(connector);
-    let http = legacy::Builder::new(TokioExecutor::new())
-        .pool_timer(TokioTimer::new())
+    let mut http = legacy::Builder::new(TokioExecutor::new());
+    http.pool_timer(TokioTimer::new())
         .timer(TokioTimer::new())
         .http2_keep_alive_interval(PING_INTERVAL)
         .http2_keep_alive_timeout(PING_TIMEOUT)
         .http2_keep_alive_while_idle(true)
         .http2_initial_stream_window_size(STREAM_WINDOW_BYTES)
-        .http2_initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-        .build::<_, Body>(https);
-    let service = ServiceBuilder::new()
+        .http2_initial_connection_window_size(CONNECTION_WINDOW_BYTES);
+    let services = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
-        .map_response(throttle::readable)
-        .service(http);
-    Ok(Client::new(service, config.default_namespace))
+        .map_response(throttle::readable);
+    let client = |https| {
+        let service = services.service(http.build::<_, Body>(https));
+        Client::new(service, config.default_namespace.clone())
+    };
+    Ok([client(https.clone()), client(https)])
 }
 
 #[cfg(test)]

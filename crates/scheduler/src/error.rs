@@ -15,6 +15,9 @@ pub enum Error {
     /// Health and metrics cannot be served.
     #[error(transparent)]
     Http(#[from] tutti_http::ListenError),
+    /// The system has no thread left.
+    #[error("no thread for the watch of nodes: {0}")]
+    Thread(#[source] std::io::Error),
     /// A task of the scheduler ended that must not.
     #[error("{what} ended unexpectedly")]
     TaskEnded {

@@ -1,5 +1,6 @@
 //! The thin shell around the core: watches in, requests out, one owner of the state between them.
 
+mod calm;
 mod dumper;
 mod groups;
 mod http;
@@ -19,11 +20,13 @@ mod status;
 mod stopwatch;
 mod watch;
 mod watches;
+mod wires;
 mod workloads;
 
 pub use reload::{Adjust, follow};
 pub use serve::serve;
 pub use state::{Dump, DumpError};
+pub use wires::Clients;
 
 use crate::config::Config;
 use crate::error::Error;
@@ -33,6 +36,7 @@ use owner::Interrupt;
 use std::future::Future;
 use std::sync::Arc;
 use tutti_k8s::Capabilities;
+use wires::Wires;
 
 /// How often the cluster is asked what it serves before giving up.
 const DISCOVERY_TRIES_MAX: u32 = 6;
@@ -64,6 +68,7 @@ pub async fn run_with(
     config.validate()?;
     let stop = shutdown.map(|()| Interrupt::Stop).into_stream().boxed();
     let status = Arc::default();
-    serve::start(client, config, capabilities, None, &status).run(stop).await?;
+    let wires = Wires::new(client)?;
+    serve::start(&wires, config, capabilities, None, &status).run(stop).await?;
     Ok(())
 }

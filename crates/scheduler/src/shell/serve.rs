@@ -6,6 +6,7 @@ use super::owner::{Clock, Ended, Interrupt, Owner};
 use super::requests::Requests;
 use super::send::Sender;
 use super::status::{Phase, Status};
+use super::wires::{Clients, Wires};
 use super::workloads::Workloads;
 use super::{http, log, watches};
 use crate::config::{Config, Settings};
@@ -35,7 +36,7 @@ type End = Shared<BoxFuture<'static, ()>>;
 ///
 /// `place` is where the lease is; without it there must never be two processes.
 pub async fn serve(
-    client: Client,
+    clients: impl Into<Clients>,
     mut settings: watch::Receiver<Settings>,
     place: Option<Place>,
     shutdown: impl Future<Output = ()> + Send + 'static,
@@ -52,9 +53,10 @@ pub async fn serve(
         None => None,
     };
     let timing = first.lease.map(|lease| lease.timing).unwrap_or_default();
-    let election = place.map(|place| Election::start(client.clone(), place, timing));
+    let wires = Wires::new(clients)?;
+    let election = place.map(|place| Election::start(wires.client.clone(), place, timing));
     let standing = election.as_ref().map(Election::standing);
-    let process = Process { client, status, standing, gap: timing.gap(), end };
+    let process = Process { wires, status, standing, gap: timing.gap(), end };
     let is_clean = process.run(&mut settings).await?;
     match election {
         Some(election) if is_clean => election.release().await,
@@ -65,7 +67,7 @@ pub async fn serve(
 }
 
 struct Process {
-    client: Client,
+    wires: Wires,
     status: Arc<Status>,
     standing: Option<watch::Receiver<Standing>>,
     gap: Duration,
@@ -92,16 +94,16 @@ impl Process {
             };
             self.status.enter(Phase::Discovering);
             let config = settings.borrow_and_update().config.clone();
-            let Some(capabilities) = discover(&self.client, &self.end, None).await? else {
+            let Some(capabilities) = discover(&self.wires.client, &self.end, None).await? else {
                 return Ok(true);
             };
             let asker = self.status.pulses.of("the question which APIs there are".to_owned(), true);
             let interrupts = stream::select_all([
                 self.end.clone().map(|()| Interrupt::Stop).into_stream().boxed(),
                 changed_settings(settings.clone()).boxed(),
-                changed_apis(asker.observe(&self.client), capabilities.clone()).boxed(),
+                changed_apis(asker.observe(&self.wires.client), capabilities.clone()).boxed(),
             ]);
-            let owner = start(self.client.clone(), config, capabilities, office, &self.status);
+            let owner = start(&self.wires, config, capabilities, office, &self.status);
             let ended = owner.run(interrupts).await;
             self.status.answered_by(None);
             self.status.metrics.lead(false);
@@ -237,7 +239,7 @@ async fn broken(mut watches: JoinSet<()>) {
 
 /// Starts to watch; nothing is decided before it is run.
 pub(super) fn start(
-    client: Client,
+    wires: &Wires,
     config: Config,
     capabilities: Capabilities,
     office: Option<Office>,
@@ -246,15 +248,15 @@ pub(super) fn start(
     log::started(&config, &capabilities);
     let (tell, seen) = mpsc::channel(INPUT_QUEUE_MAX);
     let mut tasks = JoinSet::new();
-    watches::start(&client, &config, &capabilities, &tell, status, &mut tasks);
+    watches::start(wires, &config, &capabilities, &tell, status, &mut tasks);
     let (ask, questions) = mpsc::channel(QUESTIONS_MAX);
     let dumper =
-        Dumper { client: client.clone(), config: config.clone(), capabilities: capabilities.clone() };
+        Dumper { client: wires.client.clone(), config: config.clone(), capabilities: capabilities.clone() };
     status.answered_by(Some((ask, dumper)));
     let workloads = (!capabilities.link.has_group_objects()).then(Workloads::default);
     let owner = Owner {
         grace: config.shutdown_grace,
-        sender: Sender::new(client, &config, &capabilities, office.clone()),
+        sender: Sender::new(wires.client.clone(), &config, &capabilities, office.clone()),
         core: if office.is_some() {
             Core::standby(config, capabilities)
         } else {
@@ -317,7 +319,7 @@ mod tests {
     fn process(standing: Option<Standing>, gap: Duration) -> Process {
         let nowhere = kube::Config::new("http://127.0.0.1:1".parse().expect("it is an address"));
         Process {
-            client: Client::try_from(nowhere).expect("nobody is asked yet"),
+            wires: Wires::new(Client::try_from(nowhere).expect("nobody is asked yet")).expect("it starts"),
             status: Arc::default(),
             standing: standing.map(|standing| watch::channel(standing).1),
             gap,

@@ -1,9 +1,10 @@
 //! One watch: a list and changes of a kind, as inputs of the core, for as long as somebody listens.
 
+use super::calm::Pace;
 use super::repeats::Repeats;
 use super::workloads::Seen;
 use crate::core::message::Input;
-use futures::{FutureExt as _, TryStreamExt as _};
+use futures::TryStreamExt as _;
 use kube::runtime::utils::Backoff as _;
 use kube::runtime::watcher::{self, DefaultBackoff, Event, watcher};
 use kube::{Api, Resource};
@@ -35,9 +36,8 @@ pub(super) struct Watch<S, G, L, D> {
     pub(super) gone: G,
     /// Counts changes that say nothing new.
     pub(super) unchanged: Counter,
-    /// How long it rests when it has read all changes that are there. The next ones are read together, which costs much
-    /// less than one at a time.
-    pub(super) rest: Option<Duration>,
+    /// Of the thread that it runs on, if that may rest between changes. For a list it must not.
+    pub(super) pace: Option<Pace>,
 }
 
 impl<S, G, L, D> Watch<S, G, L, D> {
@@ -58,19 +58,8 @@ impl<S, G, L, D> Watch<S, G, L, D> {
         let mut backoff = DefaultBackoff::default();
         let mut trouble = Trouble::default();
         let mut repeats = Repeats::default();
-        let mut is_listed = false;
         loop {
-            let told = match self.rest.filter(|_| is_listed) {
-                None => stream.try_next().await,
-                Some(rest) => match stream.try_next().now_or_never() {
-                    Some(told) => told,
-                    None => {
-                        tokio::time::sleep(rest).await;
-                        stream.try_next().await
-                    }
-                },
-            };
-            let event = match told {
+            let event = match stream.try_next().await {
                 Ok(Some(event)) => event,
                 Ok(None) => return,
                 Err(error) => {
@@ -91,7 +80,9 @@ impl<S, G, L, D> Watch<S, G, L, D> {
                     tracing::info!(kind = self.what, "watch works again");
                 }
             }
-            is_listed = matches!(event, Event::InitDone | Event::Apply(_) | Event::Delete(_));
+            if let Some(pace) = &self.pace {
+                pace.rest(matches!(event, Event::InitDone | Event::Apply(_) | Event::Delete(_)));
+            }
             let may_be_left_out = matches!(event, Event::Apply(_));
             let next = match event {
                 Event::Init => {

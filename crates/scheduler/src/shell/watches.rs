@@ -2,13 +2,13 @@
 
 use super::status::Status;
 use super::watch::Watch;
+use super::wires::Wires;
 use super::workloads::Seen;
 use crate::config::Config;
 use crate::core::message::Input;
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use std::fmt;
-use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tutti_k8s::gangs::JobView;
@@ -19,20 +19,16 @@ use tutti_k8s::{
     ObjectKind, PodGroupView, PodView, PriorityClassView, VolumeView, WorkloadView, kin,
 };
 
-/// Thousands of kubelets report every few seconds that nothing has changed, and nothing about nodes is so urgent that it
-/// could not wait for this long.
-const NODES_REST: Duration = Duration::from_millis(20);
-
 /// Starts a watch of every kind that the cluster serves.
 pub(super) fn start(
-    client: &Client,
+    wires: &Wires,
     config: &Config,
     capabilities: &Capabilities,
     input: &mpsc::Sender<Seen>,
     status: &Status,
     tasks: &mut JoinSet<()>,
 ) {
-    let mut watches = Watches { client, input, status, tasks };
+    let mut watches = Watches { wires, input, status, tasks };
     watches.start_cluster(capabilities);
     watches.start_groups(capabilities);
     if capabilities.storage {
@@ -47,7 +43,7 @@ pub(super) fn start(
 }
 
 struct Watches<'a> {
-    client: &'a Client,
+    wires: &'a Wires,
     input: &'a mpsc::Sender<Seen>,
     status: &'a Status,
     tasks: &'a mut JoinSet<()>,
@@ -108,9 +104,9 @@ impl Watches<'_> {
                 set: |workload: WorkloadView| Seen::WorkloadSet(Box::new(workload.read())),
                 gone: |workload: WorkloadView| Seen::WorkloadGone(workload.key()),
                 unchanged: self.status.metrics.unchanged.clone(),
-                rest: None,
+                pace: None,
             };
-            let client = self.observed(workloads.kind, workloads.what);
+            let client = self.observed(workloads.kind, workloads.what, &self.wires.client);
             let api = Api::<WorkloadView>::all_with(client, resource);
             self.tasks.spawn(workloads.run(api, self.input.clone()));
         }
@@ -182,9 +178,9 @@ impl Watches<'_> {
     }
 
     /// A client for the watch of a kind: it is noticed if nobody answers.
-    fn observed(&self, kind: ObjectKind, what: &str) -> Client {
+    fn observed(&self, kind: ObjectKind, what: &str, client: &Client) -> Client {
         let may_be_refused = ObjectKind::OPTIONAL.contains(&kind);
-        self.status.pulses.of(format!("the watch of {what} objects"), may_be_refused).observe(self.client)
+        self.status.pulses.of(format!("the watch of {what} objects"), may_be_refused).observe(client)
     }
 
     /// A watch whose objects the core understands.
@@ -197,6 +193,8 @@ impl Watches<'_> {
     ) where
         V: Resource + Clone + DeserializeOwned + fmt::Debug + Send + Sync + 'static,
     {
+        // Kubelets talk most, and what they say is never urgent.
+        let is_calm = kind == ObjectKind::Node;
         let watch = Watch {
             kind,
             what: kind.as_str(),
@@ -205,9 +203,15 @@ impl Watches<'_> {
             set: move |object| Seen::Input(set(object)),
             gone: move |object| Seen::Input(gone(object)),
             unchanged: self.status.metrics.unchanged.clone(),
-            rest: (kind == ObjectKind::Node).then_some(NODES_REST),
+            pace: is_calm.then(|| self.wires.calm.pace()),
         };
-        let api = api(self.observed(kind, watch.what));
-        self.tasks.spawn(watch.run(api, self.input.clone()));
+        let client = if is_calm { &self.wires.apart } else { &self.wires.client };
+        let api = api(self.observed(kind, watch.what, client));
+        let task = watch.run(api, self.input.clone());
+        if is_calm {
+            self.wires.calm.spawn(task, self.tasks);
+        } else {
+            self.tasks.spawn(task);
+        }
     }
 }
