@@ -133,14 +133,6 @@ impl Binds {
         self.by_pod.len()
     }
 
-    /// Forgets every binding. Answers to what is under way still give their places in the window back.
-    pub(crate) fn clear(&mut self) {
-        self.by_pod.clear();
-        self.to_send.clear();
-        self.to_ask.clear();
-        self.paused.clear();
-    }
-
     /// A node is gone: bindings to it that are not under way have failed, unless an earlier try may have been written; then
     /// it is asked instead of tried again. Gives the pods of those that have failed.
     pub(crate) fn fail_unsent(&mut self, node: &Text) -> Vec<(ObjectKey, Text)> {

@@ -70,11 +70,6 @@ impl Confirms {
         self.by_unit.len()
     }
 
-    /// Forgets everything but that answers are still to come.
-    pub(crate) fn clear(&mut self) {
-        *self = Self { under_way: std::mem::take(&mut self.under_way), ..Self::default() };
-    }
-
     /// When the first pause ends.
     pub(crate) fn wake_at(&self) -> Option<Time> {
         self.paused.first().map(|(until, _)| *until)

@@ -173,12 +173,6 @@ impl<K: Hash + Eq + Clone, V: Clone> Lane<K, V> {
         self.waiting.len()
     }
 
-    /// Forgets everything that waits. What is under way is still answered.
-    pub(crate) fn clear(&mut self) {
-        self.waiting.clear();
-        self.order.clear();
-    }
-
     /// When the next write is due; `None` if none waits that could go out.
     pub(crate) fn due(&self) -> Option<Time> {
         self.order.iter().find(|(_, key)| !self.under_way.contains_key(key)).map(|((due, _), _)| *due)
@@ -339,8 +333,6 @@ mod tests {
             lane.postpone(&"a", NOW);
         }
         assert!(lane.contains(&"a"));
-        lane.clear();
-        assert!(lane.is_empty());
     }
 
     #[test]

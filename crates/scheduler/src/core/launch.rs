@@ -25,10 +25,6 @@ impl Launches {
         self.0.len()
     }
 
-    pub(crate) fn clear(&mut self) {
-        self.0.clear();
-    }
-
     /// True if a placement of this unit waits.
     pub(crate) fn contains(&self, unit: &UnitKey) -> bool {
         self.0.iter().any(|placement| placement.unit == *unit)

@@ -84,15 +84,11 @@ pub enum Input {
     JobGone(ObjectKey),
     /// A request was answered, or will not be. Every request has exactly one answer.
     Answer(Answer),
-    /// We are the leader, by a lease that lasts until a time. A core that was made on [`Core::standby`] sends
-    /// nothing before this.
+    /// We are the leader, by a lease that lasts until a time, and nothing of an earlier leader was under way any more when
+    /// the lists began. A core that was made by [`Core::standby`] sends nothing before this.
     ///
     /// [`Core::standby`]: crate::Core::standby
     Elected {
-        /// How long requests of an earlier leader may still be under way. Nothing is sent for so long; then
-        /// everything is listed again, and then decisions begin. Zero if nobody else can have sent anything since
-        /// the lists that are there began.
-        gap: Duration,
         /// When the lease ends unless it is renewed. Nothing is sent from then on, even if nobody says so.
         until: Time,
     },
@@ -101,8 +97,6 @@ pub enum Input {
         /// When it ends unless it is renewed again.
         until: Time,
     },
-    /// We are not the leader any more. Nothing is sent from here on; requests under way are still answered.
-    Deposed,
     /// Time has passed.
     Tick,
     /// Decide nothing any more; finish what was begun, see [`Core::is_drained`].
@@ -327,8 +321,6 @@ pub enum Effect {
         /// Its identity.
         uid: Text,
     },
-    /// List everything again, at the newest version: what is known may be out of date.
-    Relist,
     /// Set a condition of a pod group or of a composite.
     PatchGroupCondition {
         /// The group or composite.
@@ -358,13 +350,6 @@ pub enum Effect {
 /// Something worth a line in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fact {
-    /// We lead, and send nothing until requests of an earlier leader can no longer be under way.
-    Leading {
-        /// How long that takes.
-        gap: Duration,
-    },
-    /// We do not lead any more.
-    Deposed,
     /// A gang below its minimum has come into another state.
     Gang {
         /// The group.

@@ -207,12 +207,12 @@ pub struct Core {
 impl Core {
     /// A core that has seen nothing, where nobody else could lead: it acts once it knows the cluster.
     pub fn new(config: Config, capabilities: Capabilities) -> Self {
-        Self::with(config, capabilities, Leadership::alone())
+        Self::with(config, capabilities, Leadership::Alone)
     }
 
     /// A core that has seen nothing and sends nothing before it is elected.
     pub fn standby(config: Config, capabilities: Capabilities) -> Self {
-        Self::with(config, capabilities, Leadership::standby())
+        Self::with(config, capabilities, Leadership::Standby)
     }
 
     fn with(config: Config, capabilities: Capabilities, leadership: Leadership) -> Self {
@@ -286,9 +286,8 @@ impl Core {
         for input in inputs {
             self.take(input, now);
         }
-        self.end_gap(now);
         if !self.leadership.may_act(now) {
-            self.wake_at = self.leadership.wake_at();
+            self.wake_at = None;
             return std::mem::take(&mut self.effects);
         }
         self.binds.tick(now);
@@ -373,9 +372,8 @@ impl Core {
             Input::JobSet(reading) => self.job_set(&reading, now),
             Input::JobGone(key) => self.members.job_gone(&key),
             Input::Answer(answer) => self.answered(answer, now),
-            Input::Elected { gap, until } => self.elected(gap, until, now),
+            Input::Elected { until } => self.elected(until),
             Input::Renewed { until } => self.renewed(until),
-            Input::Deposed => self.deposed(),
             Input::Tick => {}
             Input::Stop => self.stopping = true,
         }
@@ -409,40 +407,6 @@ impl Core {
             observer.done(attempt.as_ref());
         }
         Some(now)
-    }
-
-    /// Forgets all that is known and all that waits to be sent. Requests under way are still answered.
-    fn forget_everything(&mut self) {
-        self.engine = Engine::new(self.config.engine());
-        self.pods.clear();
-        self.nodes.clear();
-        self.groups.clear();
-        self.composites.clear();
-        self.trees = Trees::default();
-        self.namespaces.clear();
-        self.waiting.clear();
-        self.waits.clear();
-        self.listing.clear();
-        self.unlisted.clone_from(&self.kinds);
-        self.unavailable.clear();
-        self.bad.clear();
-        self.synced = false;
-        self.gangs = Gangs::default();
-        self.members = Members::default();
-        self.kin = Kin::default();
-        self.priorities = Priorities::default();
-        self.budgets = Budgets::default();
-        self.await_jobs(Time::default());
-        self.storage = KnownStorage::default();
-        self.volume_waits.clear();
-        self.confirms.clear();
-        self.launches.clear();
-        self.binds.clear();
-        self.evictions.clear();
-        self.mark_writes.clear();
-        self.group_writes.clear();
-        self.pod_writes.clear();
-        self.events.clear();
     }
 
     fn tell(&mut self, event: Event, now: Time) {

@@ -88,13 +88,6 @@ impl VolumeWaits {
         self.writes.is_empty()
     }
 
-    /// Forgets everything but that answers are still to come.
-    pub(crate) fn clear(&mut self) {
-        self.writes.clear();
-        let writes = std::mem::replace(&mut self.writes, Lane::new(WRITES_MAX));
-        *self = Self { writes, ..Self::default() };
-    }
-
     /// When the first unit has waited for too long.
     pub(crate) fn wake_at(&self) -> Option<Time> {
         self.by_unit.values().map(|wait| wait.deadline).min()

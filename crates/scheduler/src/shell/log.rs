@@ -35,10 +35,6 @@ pub(super) fn started(config: &Config, capabilities: &Capabilities) {
 
 pub(super) fn fact(fact: &Fact) {
     match fact {
-        Fact::Leading { gap } => {
-            tracing::info!(gap_ms = gap.as_millis(), "leading; requests of an earlier leader may end first");
-        }
-        Fact::Deposed => tracing::warn!("not leading any more; nothing is sent"),
         // Members that end one after the other look like this for a moment.
         Fact::Gang { group, state: GangState::Completing, counted, minimum, why } => {
             tracing::info!(%group, counted, minimum, reason = %why, "gang below its minimum");

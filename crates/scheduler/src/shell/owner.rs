@@ -32,8 +32,6 @@ pub(super) enum Interrupt {
     Apis,
     /// Somebody else leads, or may.
     Deposed,
-    /// What is known may be out of date: everything is read again.
-    Relist,
 }
 
 /// How the owner has ended.
@@ -79,7 +77,7 @@ impl Owner {
                 return Ok(deposed);
             };
             // Nothing was read before we led, and whoever led before has been waited for.
-            batch.push(Input::Elected { gap: Duration::ZERO, until });
+            batch.push(Input::Elected { until });
         }
         loop {
             let sleep = self.sleep();
@@ -168,7 +166,6 @@ impl Owner {
     fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::Report(fact) => log::fact(&fact),
-            Effect::Relist => self.ending = Some((Interrupt::Relist, Instant::now())),
             request => {
                 if let Some(request) = self.sender.send(request) {
                     self.requests.send(request);

@@ -146,7 +146,7 @@ impl Sender {
                     write_answer(WriteKey::Event(key), result)
                 })
             }
-            Effect::Relist | Effect::Report(_) => return None,
+            Effect::Report(_) => return None,
         })
     }
 }

@@ -132,6 +132,8 @@ impl Process {
                     break *term;
                 }
                 Standing::Leading { .. } => {
+                    let gap_ms = self.gap.as_millis();
+                    tracing::info!(gap_ms, "requests of an earlier leader may be under way, and end first");
                     self.status.enter(Phase::Waiting);
                     self.gap
                 }

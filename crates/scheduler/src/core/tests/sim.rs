@@ -83,8 +83,6 @@ pub(super) struct Sim {
     pub(super) binds: Vec<String>,
     /// All other writes that reached the server, in order.
     pub(super) order: Vec<String>,
-    /// How often everything had to be listed again.
-    pub(super) relists: usize,
     /// All bindings that were written.
     pub(super) written: Vec<String>,
     pub(super) group_patches: Vec<Condition>,
@@ -175,7 +173,6 @@ impl Sim {
             faults: BTreeMap::new(),
             binds: Vec::new(),
             order: Vec::new(),
-            relists: 0,
             written: Vec::new(),
             group_patches: Vec::new(),
             pod_patches: Vec::new(),
@@ -437,10 +434,6 @@ impl Sim {
         for effect in self.core.step(inputs, self.now) {
             match effect {
                 Effect::Report(fact) => self.facts.push(fact),
-                Effect::Relist => {
-                    self.relists += 1;
-                    self.list_everything();
-                }
                 request => self.requests.push_back(request),
             }
         }
@@ -598,7 +591,7 @@ impl Sim {
             }
             Effect::SelectNode { claim, uid, node } => self.select_node(&claim, &uid, node),
             Effect::KeepVolume { volume, claim, uid, .. } => self.keep_volume(&volume, claim, uid),
-            Effect::Relist | Effect::Report(_) => panic!("{request:?} is no request"),
+            Effect::Report(_) => panic!("{request:?} is no request"),
         }
     }
 

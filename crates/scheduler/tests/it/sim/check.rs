@@ -15,7 +15,7 @@ impl Sim {
     pub(super) fn check_effects(&mut self, index: usize, effects: &[Effect]) -> Result<(), String> {
         let replica = &self.replicas[index];
         let term = replica.term;
-        let request = effects.iter().find(|effect| !matches!(effect, Effect::Report(_) | Effect::Relist));
+        let request = effects.iter().find(|effect| !matches!(effect, Effect::Report(_)));
         if let Some(request) = request
             && !(replica.leads && self.now < replica.lease_until)
         {

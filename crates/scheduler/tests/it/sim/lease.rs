@@ -3,7 +3,6 @@
 
 use super::tally::Deed;
 use super::{Happening, Sim};
-use std::time::Duration;
 use tutti_engine::Seat;
 use tutti_model::Time;
 use tutti_scheduler::core::message::{Effect, Input};
@@ -13,7 +12,7 @@ const LEASE_SECONDS: i64 = 15;
 const RENEW_DEADLINE_SECONDS: i64 = 10;
 const RETRY_MS: u64 = 2_000;
 /// How long a new leader waits for requests of an earlier one. Some take longer than that, which is healed.
-const GAP: Duration = Duration::from_secs(5);
+const GAP_MS: u64 = 5_000;
 /// How long a process that is to end may take to finish what it began.
 const STOP_SECONDS: i64 = 10;
 
@@ -58,8 +57,11 @@ impl Sim {
         let replica = &mut self.replicas[index];
         let holds = self.lease.holder == Some(replica.incarnation);
         if replica.leads && ((unreachable && now >= replica.lease_until) || (!unreachable && !holds)) {
-            replica.leads = false;
-            return self.give(index, Input::Deposed);
+            // All that it knows goes, and with it the answers to what it has asked.
+            let ending = replica.ending;
+            self.renew_core(index);
+            self.replicas[index].ending = ending;
+            return self.end_if_done(index);
         }
         if unreachable {
             return Ok(());
@@ -73,25 +75,42 @@ impl Sim {
         if self.lease.holder.is_some() && now < self.lease.until {
             return Ok(());
         }
-        let gap = if self.lease.holder.is_some() { GAP } else { Duration::ZERO };
-        if gap.is_zero() && self.terms > 0 {
-            // Whoever handed over has waited for all it sent, but what was read before that is out of date.
-            self.renew_core(index);
-        }
+        // Whoever has handed over has waited for all it sent.
+        let is_clean = self.lease.holder.is_none();
         self.lease.until = now.plus_seconds(LEASE_SECONDS);
         self.tally.count(Deed::Election);
-        self.elect(index, gap, until)
+        self.elect(index, is_clean, until);
+        Ok(())
     }
 
-    fn elect(&mut self, index: usize, gap: Duration, until: Time) -> Result<(), String> {
+    /// A process leads, and begins when nothing of an earlier leader can be under way.
+    fn elect(&mut self, index: usize, is_clean: bool, until: Time) {
         self.terms += 1;
         let replica = &mut self.replicas[index];
         replica.term = self.terms;
         replica.leads = true;
         replica.lease_until = until;
-        replica.gap_until = Time(self.now.0 + gap.as_millis() as i64);
         self.lease.holder = Some(replica.incarnation);
-        self.give(index, Input::Elected { gap, until })
+        let gap = if is_clean { 0 } else { GAP_MS };
+        self.schedule(gap, Happening::Begin(index, self.terms));
+    }
+
+    /// What is read before this may be out of date, so everything is read from here on.
+    pub(super) fn begin(&mut self, index: usize, term: u64) -> Result<(), String> {
+        let replica = &mut self.replicas[index];
+        let leads = replica.alive && replica.leads && replica.term == term;
+        if !leads || replica.ending.is_some() {
+            return Ok(());
+        }
+        if self.now < replica.paused_until {
+            let until = replica.paused_until;
+            self.schedule_at(until, Happening::Begin(index, term));
+            return Ok(());
+        }
+        replica.has_begun = true;
+        let until = replica.lease_until;
+        self.list_all(index);
+        self.give(index, Input::Elected { until })
     }
 
     // --- the end -----------------------------------------------------------------------------------------
@@ -116,9 +135,10 @@ impl Sim {
         let Some(Ending { why, until }) = ending else {
             return Ok(());
         };
-        // Whoever has not waited for an earlier leader cannot vouch for it either.
-        let is_clean = replica.core.is_drained() && replica.inbox.is_empty() && now >= replica.gap_until;
-        if !is_clean && now < until {
+        // Whoever has not waited for an earlier leader cannot vouch for it either, and has nothing to finish.
+        let is_done = replica.core.is_drained() && replica.inbox.is_empty();
+        let is_clean = is_done && replica.has_begun;
+        if !is_done && now < until {
             return Ok(());
         }
         let holds = replica.leads && self.lease.holder == Some(replica.incarnation);
@@ -126,12 +146,10 @@ impl Sim {
             self.check_hand_over(index)?;
         }
         match why {
-            End::HandOver => {
-                self.hand_over(index, holds, is_clean);
-                Ok(())
-            }
+            End::HandOver => self.hand_over(index, holds, is_clean),
             End::Reload => self.reload(index, holds, is_clean),
         }
+        Ok(())
     }
 
     /// A process ends, and another one starts in its place. A lease that could not be given back runs out.
@@ -149,24 +167,22 @@ impl Sim {
         self.schedule(delay, Happening::Start(index));
     }
 
-    /// A new core in the same process, which reads everything anew.
+    /// A new core in the same process, which knows nothing and does not lead yet.
     fn renew_core(&mut self, index: usize) {
         let mut fresh = self.born();
         fresh.alive = true;
         fresh.next_lease = self.replicas[index].next_lease;
         self.replicas[index] = fresh;
-        self.list_all(index, 50);
     }
 
     /// A process goes on with a new core and the same lease.
-    fn reload(&mut self, index: usize, holds: bool, is_clean: bool) -> Result<(), String> {
+    fn reload(&mut self, index: usize, holds: bool, is_clean: bool) {
         let until = self.replicas[index].lease_until;
         self.renew_core(index);
-        if !holds {
-            return Ok(());
+        if holds {
+            self.tally.count(Deed::Reload);
+            self.elect(index, is_clean, until);
         }
-        self.tally.count(Deed::Reload);
-        self.elect(index, if is_clean { Duration::ZERO } else { GAP }, until)
     }
 
     /// Whoever ends in good order leaves no binding of its term behind that could still be written, and has written on

@@ -80,6 +80,8 @@ enum Happening {
     Lease(usize),
     /// A process starts.
     Start(usize),
+    /// A process that was elected in this term begins to lead.
+    Begin(usize, u64),
     /// A broken watch of a process is made again.
     List(usize, ObjectKind),
     /// A request reaches the server.
@@ -240,6 +242,7 @@ impl Sim {
             Happening::Deliver(replica) | Happening::Wake(replica) => self.step_replica(replica)?,
             Happening::Lease(replica) => self.tend_lease(replica)?,
             Happening::Start(replica) => self.start_replica(replica),
+            Happening::Begin(replica, term) => self.begin(replica, term)?,
             Happening::List(replica, kind) => self.list(replica, kind),
             Happening::Arrive(request) => self.arrive(*request)?,
             Happening::Answer(incarnation, answer) => self.answer(incarnation, *answer)?,

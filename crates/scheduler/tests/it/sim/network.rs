@@ -182,7 +182,7 @@ impl Sim {
                 self.schedule(delay, Happening::BindVolume(volume.clone()));
                 Answer::Write { key: WriteKey::Storage(StorageKey::Volume(volume)), outcome }
             }
-            Effect::Relist | Effect::Report(_) => return Err(format!("{effect:?} is no request")),
+            Effect::Report(_) => return Err(format!("{effect:?} is no request")),
         })
     }
 
@@ -238,7 +238,7 @@ fn no_answer(effect: &Effect, why: &str) -> Answer {
         Effect::SelectNode { claim, .. } => WriteKey::Storage(StorageKey::Claim(claim)),
         Effect::KeepVolume { volume, .. } => WriteKey::Storage(StorageKey::Volume(volume)),
         Effect::EmitEvent(note) => WriteKey::Event(EventKey { uid: note.regarding.uid, reason: note.reason }),
-        Effect::Relist | Effect::Report(_) => unreachable!("these are no requests"),
+        Effect::Report(_) => unreachable!("these are no requests"),
     };
     Answer::Write { key, outcome: WriteOutcome::Failed(why) }
 }

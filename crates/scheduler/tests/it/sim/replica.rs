@@ -30,6 +30,9 @@ const KINDS_WITHOUT_STORAGE: usize = 5;
 const GANG_GRACE: Duration = Duration::from_secs(40);
 const VOLUME_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How soon all lists of a new leader are asked for.
+const LISTS_WITHIN_MS: u64 = 50;
+
 /// The kinds that are watched.
 pub(super) fn kinds(has_storage: bool) -> &'static [ObjectKind] {
     if has_storage { &KINDS } else { &KINDS[..KINDS_WITHOUT_STORAGE] }
@@ -55,8 +58,8 @@ pub(super) struct Replica {
     pub(super) leads: bool,
     /// Until when it may send.
     pub(super) lease_until: Time,
-    /// When requests of an earlier leader have ended.
-    pub(super) gap_until: Time,
+    /// It leads, and has waited for what an earlier leader sent.
+    pub(super) has_begun: bool,
     pub(super) next_lease: Time,
     /// Set once it is asked to end.
     pub(super) ending: Option<Ending>,
@@ -104,7 +107,7 @@ impl Sim {
             watches: self.kinds.iter().map(|kind| (*kind, Watch::default())).collect(),
             leads: false,
             lease_until: Time(0),
-            gap_until: Time(0),
+            has_begun: false,
             next_lease: Time(0),
             ending: None,
             told: Told::default(),
@@ -120,14 +123,13 @@ impl Sim {
         let mut replica = self.born();
         replica.alive = true;
         self.replicas[index] = replica;
-        self.list_all(index, 50);
         self.schedule(0, Happening::Lease(index));
     }
 
     /// Lists everything, soon.
-    pub(super) fn list_all(&mut self, index: usize, within_ms: u64) {
+    pub(super) fn list_all(&mut self, index: usize) {
         for kind in self.kinds {
-            let delay = self.dice.below(within_ms);
+            let delay = self.dice.below(LISTS_WITHIN_MS);
             self.schedule(delay, Happening::List(index, *kind));
         }
     }
@@ -262,12 +264,6 @@ impl Sim {
             }
             match effect {
                 Effect::Report(fact) => self.noted(&fact),
-                Effect::Relist => {
-                    for watch in self.replicas[index].watches.values_mut() {
-                        *watch = Watch::default();
-                    }
-                    self.list_all(index, 20);
-                }
                 request => self.send(index, request),
             }
         }

@@ -56,7 +56,6 @@ impl Told {
                 Lookup::Found { .. } | Lookup::Gone => self.pod_gone(pod),
                 Lookup::Throttled { .. } | Lookup::Unknown(_) => {}
             },
-            Input::Deposed => *self = Self::default(),
             _ => {}
         }
     }
@@ -138,7 +137,6 @@ impl Sim {
                 Effect::Report(Fact::BindFailed { pod, .. }) => {
                     told.asked.remove(pod);
                 }
-                Effect::Relist => *told = Told::default(),
                 Effect::Bind(seat) => {
                     told.asked.insert(seat.pod.clone(), seat.node.clone());
                     if is_start {
