@@ -38,10 +38,11 @@ pub fn binding(pod: &ObjectKey, uid: &str, node: &str) -> Binding {
     }
 }
 
-/// Strategic merge patch of `status` that sets one condition and keeps the others.
-pub fn group_condition_patch(uid: &str, condition: &Condition) -> Value {
+/// Strategic merge patch of `status` that sets one condition and keeps the others, if a version is given only if the group
+/// is still at it: a group that was scheduled meanwhile must not be called anything else.
+pub fn group_condition_patch(uid: &str, version: Option<&str>, condition: &Condition) -> Value {
     json!({
-        "metadata": {"uid": uid},
+        "metadata": precondition(uid, version),
         "status": {"conditions": [{
             "type": &*condition.kind,
             "status": condition.status.as_str(),
@@ -54,8 +55,14 @@ pub fn group_condition_patch(uid: &str, condition: &Condition) -> Value {
 }
 
 /// As [`group_condition_patch`], for server-side apply: custom resources know no strategic merge.
-pub fn group_condition_apply(resource: &ApiResource, name: &str, uid: &str, condition: &Condition) -> Value {
-    let mut body = group_condition_patch(uid, condition);
+pub fn group_condition_apply(
+    resource: &ApiResource,
+    name: &str,
+    uid: &str,
+    version: Option<&str>,
+    condition: &Condition,
+) -> Value {
+    let mut body = group_condition_patch(uid, version, condition);
     body["apiVersion"] = json!(resource.api_version);
     body["kind"] = json!(resource.kind);
     body["metadata"]["name"] = json!(name);
@@ -240,8 +247,10 @@ mod tests {
 
     #[test]
     fn a_patch_names_one_condition_and_guards_identity() {
-        let group = group_condition_patch("u", &condition());
+        let group = group_condition_patch("u", None, &condition());
         assert_eq!(group["metadata"], json!({"uid": "u"}));
+        let group_at = group_condition_patch("u", Some("9"), &condition());
+        assert_eq!(group_at["metadata"], json!({"uid": "u", "resourceVersion": "9"}));
         assert_eq!(
             group["status"]["conditions"],
             json!([{"type": "PodGroupScheduled", "status": "False", "reason": "Unschedulable",

@@ -1,8 +1,9 @@
 //! What goes out, and in which order: bindings first, then what groups are marked with and told, then deletions of
 //! members, then conditions of pods and events.
 
-use super::Core;
 use super::message::Effect;
+use super::{Core, KnownGroup};
+use tutti_k8s::ConditionStatus;
 use tutti_model::Time;
 
 /// Writes of one kind under way at once, at most; fewer if the server says that it has too much to do.
@@ -53,14 +54,17 @@ impl Core {
             self.effects.push(Effect::PatchGroupMarks { group, uid, version, marks });
         }
         while let Some((group, (uid, condition))) = self.group_writes.next(window, now) {
-            // Gone or replaced since: nobody is left to be told.
-            let Some(known) = self.known_group_mut(&group).filter(|known| known.uid == uid) else {
+            // Gone or replaced since, or started by somebody else: there is nothing left to say.
+            let is_final = condition.status == ConditionStatus::True;
+            let is_news = |known: &KnownGroup| known.uid == uid && (is_final || !known.scheduled.holds());
+            let Some(known) = self.known_group_mut(&group).filter(|known| is_news(known)) else {
                 self.group_writes.done(&group);
                 continue;
             };
             known.scheduled.sent(now);
+            let version = (!is_final).then(|| known.version.clone());
             let condition = Box::new(condition);
-            self.effects.push(Effect::PatchGroupCondition { group, uid, condition });
+            self.effects.push(Effect::PatchGroupCondition { group, uid, version, condition });
         }
     }
 

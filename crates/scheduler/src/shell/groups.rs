@@ -57,11 +57,13 @@ impl Groups {
         Ok(found.map_or(GroupLookup::Gone, |found| GroupLookup::Found(Box::new(found))))
     }
 
-    /// Sets one condition in the status of a group or composite. Those without a status have only events.
+    /// Sets one condition in the status of a group or composite, if a version is given only if it is still at it. Those
+    /// without a status have only events.
     pub(super) async fn set_condition(
         &self,
         group: &UnitKey,
         uid: &Text,
+        version: Option<&str>,
         condition: &Condition,
     ) -> Result<(), kube::Error> {
         let (resource, group) = match group {
@@ -75,11 +77,11 @@ impl Groups {
         let (params, patch) = match self.link {
             GroupLink::WorkloadRef => return Ok(()),
             GroupLink::SchedulingGroup => {
-                let body = request::group_condition_patch(uid, condition);
+                let body = request::group_condition_patch(uid, version, condition);
                 (PatchParams::default(), Patch::Strategic(body))
             }
             GroupLink::Label => {
-                let body = request::group_condition_apply(resource, &group.name, uid, condition);
+                let body = request::group_condition_apply(resource, &group.name, uid, version, condition);
                 (PatchParams::apply(FIELD_MANAGER).force(), Patch::Apply(body))
             }
         };

@@ -81,10 +81,11 @@ impl Sender {
                 };
                 Answer::Pod { pod, uid, found }
             }),
-            Effect::PatchGroupCondition { group, uid, condition } => {
+            Effect::PatchGroupCondition { group, uid, version, condition } => {
                 let groups = self.groups.clone();
                 Box::pin(async move {
-                    let result = within(deadline, groups.set_condition(&group, &uid, &condition)).await;
+                    let set = groups.set_condition(&group, &uid, version.as_deref(), &condition);
+                    let result = within(deadline, set).await;
                     write_answer(WriteKey::Group(group), result)
                 })
             }

@@ -498,7 +498,7 @@ impl Sim {
                 });
                 Answer::Pod { pod, uid, found }
             }
-            Effect::PatchGroupCondition { group, uid, condition } => {
+            Effect::PatchGroupCondition { group, uid, condition, .. } => {
                 let key = group.object().clone();
                 if let UnitKey::Composite(key) = &group {
                     let exists = self.composites.get(key).is_some_and(|found| found.uid == uid);

@@ -133,9 +133,9 @@ impl Sim {
                 };
                 Answer::Group { group, found }
             }
-            Effect::PatchGroupCondition { group, uid, condition } => {
-                let done = self.server.set_group_condition(&group, &uid, *condition);
-                written(WriteKey::Group(group), done)
+            Effect::PatchGroupCondition { group, uid, version, condition } => {
+                let outcome = self.server.set_group_condition(&group, &uid, version, *condition)?;
+                Answer::Write { key: WriteKey::Group(group), outcome }
             }
             Effect::PatchGroupMarks { group, uid, version, marks } => {
                 let outcome = self.server.set_marks(&group, &uid, &version, &marks);

@@ -192,7 +192,8 @@ impl Sim {
     pub(super) fn list(&mut self, index: usize, kind: ObjectKind) {
         let replica = &mut self.replicas[index];
         let is_open = replica.watches.get(&kind).is_some_and(|watch| watch.live);
-        if !replica.alive || is_open {
+        // Who does not lead reads nothing.
+        if !replica.alive || !replica.has_begun || is_open {
             return;
         }
         if self.down {

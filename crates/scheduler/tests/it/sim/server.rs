@@ -4,7 +4,9 @@ use super::storage::Storage;
 use std::collections::BTreeMap;
 use tutti_engine::UnitKey;
 use tutti_k8s::marks::{FULLY_BOUND, UNWIND_AT};
-use tutti_k8s::{Condition, GroupMarks, GroupReading, NodeReading, ObjectKind, PodReading, WhenBroken};
+use tutti_k8s::{
+    Condition, ConditionStatus, GroupMarks, GroupReading, NodeReading, ObjectKind, PodReading, WhenBroken,
+};
 use tutti_model::{Group, Labels, Node, ObjectKey, Phase, Pod, Policy, Resource, ResourceList, Text, Time};
 use tutti_scheduler::core::message::{Input, WriteOutcome};
 
@@ -267,19 +269,33 @@ impl Server {
         WriteOutcome::Done
     }
 
-    pub(super) fn set_group_condition(&mut self, unit: &UnitKey, uid: &Text, condition: Condition) -> bool {
+    /// Says on a group whether it was scheduled. That it was is final.
+    pub(super) fn set_group_condition(
+        &mut self,
+        unit: &UnitKey,
+        uid: &Text,
+        version: Option<Text>,
+        condition: Condition,
+    ) -> Result<WriteOutcome, String> {
         let is_composite = matches!(unit, UnitKey::Composite(_));
         let groups = if is_composite { &mut self.composites } else { &mut self.groups };
         let Some(found) = groups.get_mut(unit.object()).filter(|found| found.group.uid == *uid) else {
-            return false;
+            return Ok(WriteOutcome::Rejected("not found".into()));
         };
+        if version.is_some_and(|version| *found.version.to_string() != *version) {
+            return Ok(WriteOutcome::Conflict("it has changed".into()));
+        }
+        let was_scheduled = found.condition.as_ref().is_some_and(|was| was.status == ConditionStatus::True);
+        if was_scheduled && condition.status == ConditionStatus::False {
+            return Err(format!("{} was scheduled, and is said not to be", unit.object()));
+        }
         found.condition = Some(condition);
         if is_composite {
             self.tell_composite(unit.object());
         } else {
             self.tell_group(unit.object());
         }
-        true
+        Ok(WriteOutcome::Done)
     }
 
     /// Members that count to the minimum of a group, and those of them that are bound, for every group that has any.
