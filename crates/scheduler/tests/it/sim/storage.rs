@@ -144,6 +144,8 @@ impl Sim {
             }
             Some(zone) if luck > 1 => {
                 self.tally.count(Deed::Provision);
+                // Nobody else has this number, and so this name.
+                self.serial += 1;
                 let volume = format!("pv{}", self.serial);
                 let kept_for = ClaimRef { key: claim.clone(), uid: Some(uid.clone()) };
                 self.server.add_volume(&volume, MADE, &zone, Some(kept_for));
