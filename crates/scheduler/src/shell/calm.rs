@@ -1,8 +1,8 @@
 //! A thread for what is told often and is never urgent.
 //!
 //! Thousands of kubelets report every few seconds that nothing has changed. Each report would wake a thread for a few
-//! microseconds of work, and waking costs more than the work. This thread sleeps, wakes a few times a second, and reads what
-//! has come in the meantime; until then the kernel keeps it.
+//! microseconds of work, and waking costs more than the work. This thread sleeps between looks, and reads what has come in
+//! the meantime together; until then the kernel keeps it.
 
 use std::future::Future;
 use std::io;

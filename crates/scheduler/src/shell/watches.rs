@@ -194,7 +194,7 @@ impl Watches<'_> {
         V: Resource + Clone + DeserializeOwned + fmt::Debug + Send + Sync + 'static,
     {
         // Kubelets talk most, and what they say is never urgent.
-        let is_calm = kind == ObjectKind::Node;
+        let calm = self.wires.calm.as_ref().filter(|_| kind == ObjectKind::Node);
         let watch = Watch {
             kind,
             what: kind.as_str(),
@@ -203,15 +203,14 @@ impl Watches<'_> {
             set: move |object| Seen::Input(set(object)),
             gone: move |object| Seen::Input(gone(object)),
             unchanged: self.status.metrics.unchanged.clone(),
-            pace: is_calm.then(|| self.wires.calm.pace()),
+            pace: calm.map(|(_, thread)| thread.pace()),
         };
-        let client = if is_calm { &self.wires.apart } else { &self.wires.client };
+        let client = calm.map_or(&self.wires.client, |(client, _)| client);
         let api = api(self.observed(kind, watch.what, client));
         let task = watch.run(api, self.input.clone());
-        if is_calm {
-            self.wires.calm.spawn(task, self.tasks);
-        } else {
-            self.tasks.spawn(task);
+        match calm {
+            Some((_, thread)) => thread.spawn(task, self.tasks),
+            None => drop(self.tasks.spawn(task)),
         }
     }
 }

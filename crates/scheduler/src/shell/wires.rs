@@ -8,34 +8,39 @@ use tutti_k8s::connect::Connection;
 /// Clients of one cluster.
 #[derive(Clone)]
 pub struct Clients {
-    /// For everything else.
+    /// For everything, or for everything else.
     pub client: Client,
-    /// For what is told often and is never urgent. It is read seldom, so it should have a connection of its own.
-    pub apart: Client,
+    /// For what is told often and is never urgent, if it has connections of its own: they are read seldom.
+    pub apart: Option<Client>,
 }
 
 impl From<Connection> for Clients {
     fn from(Connection { client, apart, .. }: Connection) -> Self {
-        Self { client, apart }
+        Self { client, apart: Some(apart) }
     }
 }
 
 impl From<Client> for Clients {
     fn from(client: Client) -> Self {
-        Self { apart: client.clone(), client }
+        Self { client, apart: None }
     }
 }
 
-/// The clients of a process, and the thread that reads what the calm one is told.
+/// The clients of a process, and who reads what they are told.
 pub(super) struct Wires {
+    /// For what is read by whoever asks.
     pub(super) client: Client,
-    pub(super) apart: Client,
-    pub(super) calm: CalmThread,
+    /// For what can wait. A connection is read by the thread that opened it, so nobody else may use this client.
+    pub(super) calm: Option<(Client, CalmThread)>,
 }
 
 impl Wires {
     pub(super) fn new(clients: impl Into<Clients>) -> Result<Self, Error> {
         let Clients { client, apart } = clients.into();
-        Ok(Self { client, apart, calm: CalmThread::start().map_err(Error::Thread)? })
+        let calm = match apart {
+            Some(apart) => Some((apart, CalmThread::start().map_err(Error::Thread)?)),
+            None => None,
+        };
+        Ok(Self { client, calm })
     }
 }
