@@ -44,6 +44,11 @@ pub struct Condition {
 }
 
 impl Condition {
+    /// True if it holds.
+    pub fn holds(&self) -> bool {
+        self.status == ConditionStatus::True
+    }
+
     /// True if writing `other` over this would tell nobody anything new. Times do not count.
     pub fn says_the_same(&self, other: &Self) -> bool {
         self.kind == other.kind

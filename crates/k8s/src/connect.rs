@@ -99,7 +99,8 @@ async fn of_file(path: &Path) -> Result<Config, KubeconfigError> {
     Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await
 }
 
-/// Two clients with a connection each. What they know of who we are is the same: nobody is asked for it twice.
+/// Two clients with connections of their own. Without a proxy they share what they know of who we are: nobody is asked for
+/// it twice.
 fn clients(mut config: Config) -> Result<[Client; 2], kube::Error> {
     if config.proxy_url.is_some() {
         config.default_retry = false;

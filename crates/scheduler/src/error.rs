@@ -15,8 +15,8 @@ pub enum Error {
     /// Health and metrics cannot be served.
     #[error(transparent)]
     Http(#[from] tutti_http::ListenError),
-    /// The system has no thread left.
-    #[error("no thread for the watch of nodes: {0}")]
+    /// The system does not give what the thread that watches nodes needs.
+    #[error("no thread to watch nodes: {0}")]
     Thread(#[source] std::io::Error),
     /// A task of the scheduler ended that must not.
     #[error("{what} ended unexpectedly")]

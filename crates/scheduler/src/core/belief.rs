@@ -22,11 +22,11 @@ pub(crate) struct Wanted {
 }
 
 impl Belief {
-    /// The object was seen with this condition. What we wrote stays believed until it is seen: a watch may be
-    /// behind.
+    /// The object was seen with this condition. What we wrote stays believed until it is seen, because a watch may be
+    /// behind, or until it is seen that the condition holds, which is final.
     pub(crate) fn see(&mut self, seen: Option<Condition>) {
         if let (Some(seen), Some(written)) = (&seen, &self.written)
-            && seen.says_the_same(written)
+            && (seen.says_the_same(written) || seen.holds())
         {
             self.written = None;
         }
@@ -40,10 +40,7 @@ impl Belief {
 
     /// True if either side says that the condition holds.
     pub(crate) fn holds(&self) -> bool {
-        [&self.seen, &self.written]
-            .into_iter()
-            .flatten()
-            .any(|condition| condition.status == ConditionStatus::True)
+        [&self.seen, &self.written].into_iter().flatten().any(Condition::holds)
     }
 
     /// The condition to write, or `None` if it is believed to be so already. The time of the last change is
@@ -105,6 +102,21 @@ mod tests {
         assert_eq!(belief.next(&wanted(ConditionStatus::False, "a"), NOW), None);
         belief.see(Some(first));
         assert_eq!(belief.next(&wanted(ConditionStatus::False, "a"), NOW), None);
+    }
+
+    #[test]
+    fn what_was_to_be_written_counts_no_more_once_the_condition_was_seen_to_hold() {
+        let mut belief = Belief::default();
+        let waits = belief.next(&wanted(ConditionStatus::False, "a"), NOW).unwrap();
+        let good = belief.next(&wanted(ConditionStatus::True, "b"), NOW).unwrap();
+        belief.write(waits);
+        belief.see(Some(good));
+        assert!(belief.holds());
+        belief.see(None);
+        assert!(
+            belief.next(&wanted(ConditionStatus::False, "a"), NOW).is_some(),
+            "somebody has taken it away"
+        );
     }
 
     #[test]

@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 use tutti_engine::{Event, UnitKey};
 use tutti_k8s::gangs::JobReading;
 use tutti_k8s::request::Regarding;
-use tutti_k8s::{ConditionStatus, GroupReading, NodeReading, ObjectError, ObjectKind, PodReading};
+use tutti_k8s::{GroupReading, NodeReading, ObjectError, ObjectKind, PodReading};
 use tutti_model::{Group, Labels, ObjectKey, Pod, Text, Time};
 
 impl Core {
@@ -469,7 +469,7 @@ impl Core {
         known.scheduled.see(scheduled);
         if known.scheduled.holds() {
             // Somebody else has started it; what waits to be written is out of date.
-            self.group_writes.cancel_unless(unit, |(_, condition)| condition.status == ConditionStatus::True);
+            self.group_writes.cancel_unless(unit, |(_, condition)| condition.holds());
         }
         let report = !errors.is_empty() && known.reported.as_ref() != Some(&version);
         if report {

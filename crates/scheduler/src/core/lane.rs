@@ -168,6 +168,11 @@ impl<K: Hash + Eq + Clone, V: Clone> Lane<K, V> {
         self.waiting.contains_key(key) || self.under_way.contains_key(key)
     }
 
+    /// True if something like this waits or is under way.
+    pub(crate) fn has(&self, like: impl Fn(&V) -> bool) -> bool {
+        self.waiting.values().chain(self.under_way.values()).any(|item| like(&item.value))
+    }
+
     /// How many wait.
     pub(crate) fn waiting_count(&self) -> usize {
         self.waiting.len()

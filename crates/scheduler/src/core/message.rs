@@ -327,7 +327,7 @@ pub enum Effect {
         group: UnitKey,
         /// Its identity.
         uid: Text,
-        /// The version that was decided on, unless it is final what is said: a slow request must not undo that.
+        /// The version that is known, unless what is said is final: a slow request must not undo that.
         version: Option<Text>,
         /// The condition.
         condition: Box<Condition>,

@@ -310,13 +310,14 @@ impl Core {
     }
 
     /// True if nothing that whoever leads next depends on is under way or waits to be: no binding, no deletion, nothing
-    /// that is written on a group, a claim or a volume. Then this one may end and hand over at once.
+    /// that is written on a group for good, on a claim or on a volume. Then this one may end and hand over at once. Why a
+    /// group waits is said by whoever leads next, too, and cannot undo what that one says.
     pub fn is_drained(&self) -> bool {
         self.binds.is_empty()
             && self.confirms.is_empty()
             && self.launches.is_empty()
             && self.mark_writes.is_empty()
-            && self.group_writes.is_empty()
+            && !self.group_writes.has(|(_, condition)| condition.holds())
             && self.evictions.is_empty()
             && self.volume_waits.has_no_writes()
     }
@@ -420,7 +421,9 @@ impl Core {
     fn write_given_up(&mut self, key: WriteKey, why: Text, now: Time) {
         match &key {
             WriteKey::Group(group) => {
-                if let Some(known) = self.known_group_mut(group) {
+                // What replaces it may wait already.
+                let is_replaced = self.group_writes.contains(group);
+                if let Some(known) = self.known_group_mut(group).filter(|_| !is_replaced) {
                     known.scheduled.give_up();
                 }
             }

@@ -3,7 +3,6 @@
 
 use super::message::Effect;
 use super::{Core, KnownGroup};
-use tutti_k8s::ConditionStatus;
 use tutti_model::Time;
 
 /// Writes of one kind under way at once, at most; fewer if the server says that it has too much to do.
@@ -55,7 +54,7 @@ impl Core {
         }
         while let Some((group, (uid, condition))) = self.group_writes.next(window, now) {
             // Gone or replaced since, or started by somebody else: there is nothing left to say.
-            let is_final = condition.status == ConditionStatus::True;
+            let is_final = condition.holds();
             let is_news = |known: &KnownGroup| known.uid == uid && (is_final || !known.scheduled.holds());
             let Some(known) = self.known_group_mut(&group).filter(|known| is_news(known)) else {
                 self.group_writes.done(&group);

@@ -9,7 +9,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinSet;
 
 /// How long it sleeps when it has nothing to do. Nothing about nodes is so urgent that it could not wait for this long.
@@ -18,6 +18,7 @@ const REST: Duration = Duration::from_millis(20);
 /// The thread. Dropped, it ends, and so does all that runs on it.
 #[derive(Debug)]
 pub(super) struct CalmThread {
+    handle: Handle,
     /// There until it is dropped.
     runtime: Option<Runtime>,
     pace: Pace,
@@ -50,15 +51,12 @@ impl CalmThread {
             .enable_all()
             .on_thread_park(move || kept.keep())
             .build()?;
-        Ok(Self { runtime: Some(runtime), pace })
+        Ok(Self { handle: runtime.handle().clone(), runtime: Some(runtime), pace })
     }
 
     /// Runs a task there. Connections that it opens are read there too.
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static, tasks: &mut JoinSet<()>) {
-        match &self.runtime {
-            Some(runtime) => tasks.spawn_on(task, runtime.handle()),
-            None => tasks.spawn(task),
-        };
+        tasks.spawn_on(task, &self.handle);
     }
 
     pub(super) fn pace(&self) -> Pace {

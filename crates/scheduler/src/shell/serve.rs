@@ -133,7 +133,7 @@ impl Process {
                 }
                 Standing::Leading { .. } => {
                     let gap_ms = self.gap.as_millis();
-                    tracing::info!(gap_ms, "requests of an earlier leader may be under way, and end first");
+                    tracing::info!(gap_ms, "earlier requests may be under way, and end first");
                     self.status.enter(Phase::Waiting);
                     self.gap
                 }

@@ -57,6 +57,7 @@ impl Sim {
         let replica = &mut self.replicas[index];
         let holds = self.lease.holder == Some(replica.incarnation);
         if replica.leads && ((unreachable && now >= replica.lease_until) || (!unreachable && !holds)) {
+            self.tally.count(Deed::Deposed);
             // All that it knows goes, and with it the answers to what it has asked.
             let ending = replica.ending;
             self.renew_core(index);
@@ -119,7 +120,9 @@ impl Sim {
     pub(super) fn stop(&mut self, index: usize, why: End) -> Result<(), String> {
         let until = self.now.plus_seconds(STOP_SECONDS);
         let replica = &mut self.replicas[index];
-        if !replica.alive || replica.ending.is_some() {
+        // Whoever has no core yet takes new settings for it, and goes on.
+        let is_for_later = why == End::Reload && !replica.has_begun;
+        if !replica.alive || replica.ending.is_some() || is_for_later {
             return Ok(());
         }
         replica.ending = Some(Ending { why, until });
@@ -157,10 +160,14 @@ impl Sim {
         if holds && is_clean && !self.down {
             self.lease = Lease::default();
         }
-        if holds {
-            self.tally.count(if is_clean { Deed::HandOver } else { Deed::LateStop });
-        }
         let replica = &mut self.replicas[index];
+        if holds {
+            self.tally.count(match (is_clean, replica.has_begun) {
+                (true, _) => Deed::HandOver,
+                (false, true) => Deed::LateStop,
+                (false, false) => Deed::StopInGap,
+            });
+        }
         replica.alive = false;
         replica.leads = false;
         let delay = self.dice.below(20_000);

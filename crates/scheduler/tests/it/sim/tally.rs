@@ -24,6 +24,10 @@ pub(crate) enum Deed {
     HandOver,
     /// A leader that was to end could not finish what it began, and its lease runs out.
     LateStop,
+    /// One that was elected was to end before it began, and its lease runs out.
+    StopInGap,
+    /// A leader has lost its lease.
+    Deposed,
     /// A leader goes on with other settings.
     Reload,
     Eviction,
@@ -53,7 +57,7 @@ pub(crate) enum Deed {
 
 impl Deed {
     /// All of them, in order.
-    pub(crate) const ALL: [Self; 29] = [
+    pub(crate) const ALL: [Self; 31] = [
         Self::Step,
         Self::Bind,
         Self::LateBind,
@@ -66,6 +70,8 @@ impl Deed {
         Self::Election,
         Self::HandOver,
         Self::LateStop,
+        Self::StopInGap,
+        Self::Deposed,
         Self::Reload,
         Self::Eviction,
         Self::BrokenEviction,
