@@ -86,6 +86,9 @@ enum What {
     /// The process that `live` measures.
     #[command(hide = true)]
     Scheduler(live::SchedulerArguments),
+    /// The process that `live` holds it against.
+    #[command(hide = true)]
+    Bare(live::BareArguments),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -102,5 +105,6 @@ fn main() -> anyhow::Result<()> {
         }
         What::Live { json, only, sizes } => live::run(&sizes, &only, &mut report::Report::new(json)),
         What::Scheduler(arguments) => live::schedule(arguments),
+        What::Bare(arguments) => live::bind(arguments),
     }
 }

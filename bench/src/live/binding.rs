@@ -1,24 +1,20 @@
-//! How fast pods are bound: against a loop that only posts the same bindings, and beside a gang that cannot start.
+//! How fast pods are bound: against a process that only posts the same bindings, and beside a gang that cannot start.
 //!
 //! What is compared is measured in one run after the other, in turns, from the first binding to the last as one client
 //! sees them that watches all pods. Schedulers start when everything is there already.
 
+use super::bare::Bare;
 use super::process::Scheduler;
 use super::world::{NOBODY, PATIENCE, Pods, TUTTI, World, rate, seen};
 use super::{Sizes, median};
 use crate::report::Report;
-use crate::requests::{PODS, Requests};
 use anyhow::{bail, ensure};
-use futures::{StreamExt as _, TryStreamExt as _};
-use serde_json::json;
 use std::time::{Duration, Instant};
 
 /// Pods of one gang.
 const GANG: usize = 100;
 /// Pods that fit on a node, with room to spare.
 const PODS_PER_NODE: usize = 50;
-/// Bindings that the bare loop has under way: as many as the scheduler may.
-const IN_FLIGHT: usize = 100;
 /// Events must be out by then.
 const EVENTS_MAX: Duration = Duration::from_secs(60);
 
@@ -39,6 +35,7 @@ pub(super) async fn throughput(sizes: &Sizes, report: &mut Report) -> anyhow::Re
                 let live = bind_live(&world, &work).await?;
                 (bind_bare(&world, &bare).await?, live)
             };
+            eprintln!("{name}, run {}: {live:.0} pods/s, {:.3} of {bare:.0}", run + 1, live / bare);
             ratios.push(live / bare);
             rates.push(live);
             lags.push(lag);
@@ -89,21 +86,10 @@ fn nodes_for(pods: usize) -> u32 {
 /// Only posts bindings; gives how many per second.
 async fn bind_bare(world: &World, pods: &Pods<'_>) -> anyhow::Result<f64> {
     let watch = world.watch_binds(pods.prefix, pods.count).await?;
-    let client = Requests::new(world.cluster.client());
-    futures::stream::iter(0..pods.count)
-        .map(|index| {
-            let (client, name, node) =
-                (client.clone(), format!("{}-{index}", pods.prefix), world.node(index));
-            let binding = json!({
-                "apiVersion": "v1", "kind": "Binding",
-                "metadata": {"name": name}, "target": {"apiVersion": "v1", "kind": "Node", "name": node},
-            });
-            async move { client.post(&format!("{PODS}/{name}/binding"), &binding).await }
-        })
-        .buffer_unordered(IN_FLIGHT)
-        .try_collect::<()>()
-        .await?;
-    rate(pods.count, seen(watch).await?)
+    let process = Bare::start(&world.cluster, pods.prefix, pods.count, world.nodes)?;
+    let rate = rate(pods.count, seen(watch).await?)?;
+    process.end()?;
+    Ok(rate)
 }
 
 /// Lets a scheduler bind; gives how many per second, and how long after the last of them the last event was there.

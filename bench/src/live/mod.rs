@@ -3,12 +3,14 @@
 //! Nodes are not simulated and no controllers run, so that only the API server and the scheduler share the machine with
 //! whoever makes the load.
 
+mod bare;
 mod binding;
 mod idle;
 mod process;
 mod restart;
 mod world;
 
+pub(crate) use bare::{BareArguments, bind};
 pub(crate) use process::{SchedulerArguments, schedule};
 
 use crate::report::Report;

@@ -60,7 +60,7 @@ pub(crate) fn schedule(arguments: SchedulerArguments) -> anyhow::Result<()> {
 pub(super) struct Scheduler {
     child: Child,
     http: SocketAddr,
-    kubeconfig: PathBuf,
+    _kubeconfig: Kubeconfig,
     log: PathBuf,
 }
 
@@ -68,18 +68,17 @@ impl Scheduler {
     /// Starts one; nothing is waited for.
     pub(super) async fn start(cluster: &Cluster, elect: bool) -> anyhow::Result<Self> {
         let http = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
-        let stem = format!("tutti-bench-{}-{}", std::process::id(), http.port());
-        let kubeconfig = std::env::temp_dir().join(format!("{stem}.kubeconfig"));
-        let log = kubeconfig.with_extension("log");
-        write_private(&kubeconfig, cluster.kubeconfig())?;
+        let kubeconfig = Kubeconfig::write(cluster, &http.port().to_string())?;
+        let log = kubeconfig.path().with_extension("log");
         let mut command = Command::new(std::env::current_exe()?);
-        command.arg("scheduler").arg("--kubeconfig").arg(&kubeconfig).arg("--http").arg(http.to_string());
+        command.arg("scheduler").arg("--kubeconfig").arg(kubeconfig.path());
+        command.arg("--http").arg(http.to_string());
         if elect {
             command.arg("--elect");
         }
         command.stderr(std::fs::File::create(&log)?);
         let child = command.spawn().context("cannot start the scheduler")?;
-        Ok(Self { child, http, kubeconfig, log })
+        Ok(Self { child, http, _kubeconfig: kubeconfig, log })
     }
 
     /// Processor time that it has used so far, in seconds.
@@ -118,15 +117,32 @@ impl Drop for Scheduler {
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
-        let _ = std::fs::remove_file(&self.kubeconfig);
     }
 }
 
-/// A kubeconfig holds a key: nobody else may read it.
-fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
-    use std::io::Write as _;
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let mut file =
-        std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    Ok(file.write_all(text.as_bytes())?)
+/// A file that tells a process where the cluster is. Dropped, it is removed.
+pub(super) struct Kubeconfig(PathBuf);
+
+impl Kubeconfig {
+    /// It holds a key: nobody else may read it.
+    pub(super) fn write(cluster: &Cluster, name: &str) -> anyhow::Result<Self> {
+        use std::io::Write as _;
+        use std::os::unix::fs::OpenOptionsExt as _;
+        let path = std::env::temp_dir().join(format!("tutti-bench-{}-{name}.kubeconfig", std::process::id()));
+        let mut options = std::fs::OpenOptions::new();
+        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&path)?;
+        let kubeconfig = Self(path);
+        file.write_all(cluster.kubeconfig().as_bytes())?;
+        Ok(kubeconfig)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Kubeconfig {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
 }

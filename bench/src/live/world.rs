@@ -50,8 +50,7 @@ impl World {
     }
 
     pub(super) fn node(&self, index: usize) -> String {
-        let width = self.nodes.saturating_sub(1).to_string().len();
-        format!("node-{:0width$}", index % self.nodes as usize)
+        node_name(self.nodes, index)
     }
 
     /// Pods that wait, and their groups.
@@ -118,6 +117,12 @@ async fn see_binds(
 /// The result of a watch, if it comes in time.
 pub(super) async fn seen(watch: JoinHandle<Seen>) -> Seen {
     tokio::time::timeout(PATIENCE, watch).await.context("not everything was bound in time")??
+}
+
+/// The name of one of so many nodes.
+pub(super) fn node_name(nodes: u32, index: usize) -> String {
+    let width = nodes.saturating_sub(1).to_string().len();
+    format!("node-{:0width$}", index % nodes.max(1) as usize)
 }
 
 /// Bindings per second between the first and the last.
