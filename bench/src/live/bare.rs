@@ -1,7 +1,8 @@
-//! What the scheduler is held against: a process that talks to the API server as it does, and only posts bindings.
+//! What the scheduler is held against: a process that talks to the API server as it does, and only posts bindings while it
+//! watches pods, of which it reads nothing.
 
 use super::process::Kubeconfig;
-use super::world::node_name;
+use super::world::{WATCH_PODS, node_name};
 use crate::requests::{PODS, Requests};
 use anyhow::{Context as _, ensure};
 use clap::Args;
@@ -32,12 +33,14 @@ pub(crate) struct BareArguments {
     nodes: u32,
 }
 
-/// Posts a binding of every pod.
+/// Posts a binding of every pod while it watches all of them.
 pub(crate) fn bind(arguments: BareArguments) -> anyhow::Result<()> {
     let BareArguments { kubeconfig, prefix, count, nodes } = arguments;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let client = Requests::new(connect(Some(&kubeconfig)).await?.client);
+        let mut events = client.lines(WATCH_PODS).await?;
+        let watch = tokio::spawn(async move { while events.next().await.is_some() {} });
         let bindings = futures::stream::iter(0..count).map(|index| {
             let (client, name) = (client.clone(), format!("{prefix}-{index}"));
             let binding = json!({
@@ -46,7 +49,9 @@ pub(crate) fn bind(arguments: BareArguments) -> anyhow::Result<()> {
             });
             async move { client.post(&format!("{PODS}/{name}/binding"), &binding).await }
         });
-        bindings.buffer_unordered(IN_FLIGHT).try_collect::<()>().await
+        bindings.buffer_unordered(IN_FLIGHT).try_collect::<()>().await?;
+        ensure!(!watch.is_finished(), "the watch ended");
+        Ok(())
     })
 }
 

@@ -1,7 +1,8 @@
-//! How fast pods are bound: against a process that only posts the same bindings, and beside a gang that cannot start.
+//! How fast pods are bound: against a process that watches pods and only posts the same bindings, and beside a gang that
+//! cannot start.
 //!
-//! What is compared is measured in one run after the other, in turns, from the first binding to the last as one client
-//! sees them that watches all pods. Schedulers start when everything is there already.
+//! What is compared is measured in one run after the other, in turns, from the first binding to the last as they are seen
+//! inside of the API server. Either is the only client that watches pods. Schedulers start when everything is there already.
 
 use super::bare::Bare;
 use super::process::Scheduler;

@@ -3,7 +3,9 @@
 use crate::requests::{PODS, Requests};
 use anyhow::{Context as _, ensure};
 use futures::StreamExt as _;
+use serde::Deserialize;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
@@ -12,6 +14,10 @@ use tutti_cluster::listener::Port;
 
 /// What takes longer has failed.
 pub(super) const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Everything that becomes of pods from now on.
+pub(super) const WATCH_PODS: &str =
+    "/api/v1/pods?watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan";
 
 const GROUPS: &str = "/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups";
 
@@ -77,13 +83,31 @@ impl World {
         Ok(())
     }
 
-    /// Waits until so many pods whose names begin alike are bound; gives when the first and the last of them was seen.
+    /// Waits until so many pods whose names begin alike are bound; gives when the first and the last of them was seen,
+    /// without a socket: to look on should cost little.
     pub(super) async fn watch_binds(&self, prefix: &str, count: usize) -> anyhow::Result<JoinHandle<Seen>> {
-        let client = Requests::new(self.cluster.client());
-        let path = "/api/v1/pods?watch=true&resourceVersion=0&allowWatchBookmarks=true";
-        let lines = client.lines(path).await?;
+        let lines = self.inside.lines(WATCH_PODS).await?;
         Ok(tokio::spawn(see_binds(lines, format!("{prefix}-"), count)))
     }
+}
+
+/// The part of an event that is looked at.
+#[derive(Deserialize)]
+struct PodEvent<'a> {
+    #[serde(borrow)]
+    object: PodObject<'a>,
+}
+
+#[derive(Deserialize)]
+struct PodObject<'a> {
+    #[serde(borrow)]
+    metadata: PodMetadata<'a>,
+}
+
+#[derive(Deserialize)]
+struct PodMetadata<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
 }
 
 /// When the first and the last binding was seen.
@@ -102,9 +126,8 @@ async fn see_binds(
         if !line.contains(r#""nodeName":""#) || !line.contains(&prefix) {
             continue;
         }
-        let event: Value = serde_json::from_str(&line)?;
-        let name = event["object"]["metadata"]["name"].as_str().unwrap_or_default();
-        if name.starts_with(&prefix) && bound.insert(name.to_owned()) {
+        let PodEvent { object: PodObject { metadata: PodMetadata { name } } } = serde_json::from_str(&line)?;
+        if name.starts_with(&prefix) && bound.insert(name.into_owned()) {
             let now = Instant::now();
             let first = *first.get_or_insert(now);
             if bound.len() == count {
