@@ -156,6 +156,21 @@ impl Problems {
         })
     }
 
+    /// Reads what is below a field, which is spelt out only if there is something to tell of it.
+    pub(crate) fn within<T>(
+        &mut self,
+        field: impl FnOnce() -> String,
+        read: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let mut below = Self::default();
+        let read = read(&mut below);
+        if !below.is_empty() {
+            let field = field();
+            below.0.into_iter().for_each(|error| self.push(error.within(&field)));
+        }
+        read
+    }
+
     pub(crate) fn push(&mut self, error: ModelError) {
         if self.0.len() < PROBLEMS_MAX {
             self.0.push(error);

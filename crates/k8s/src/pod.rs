@@ -51,7 +51,7 @@ pub struct PodReading {
     pub pod: Pod,
     /// Resource version.
     pub version: Text,
-    /// Its `PodScheduled` condition.
+    /// Its `PodScheduled` condition while it has no node; nobody has to be told that it has one.
     pub scheduled: Option<Condition>,
     /// True if a controller makes it again when it is deleted.
     pub controlled: bool,
@@ -126,10 +126,12 @@ impl PodView {
         let node = problems.or_default(text(&spec.node_name, "spec.nodeName"));
         pod.node = (!node.is_empty()).then(|| node.into());
         pod.phase = read_phase(problems.or_default(text(&status.phase, "status.phase")));
+        let waits = pod.node.is_none();
+        let scheduled = waits.then(|| condition::find(&status.conditions, POD_SCHEDULED)).flatten();
         PodReading {
             pod,
             version: self.version(),
-            scheduled: condition::find(&status.conditions, POD_SCHEDULED),
+            scheduled,
             controlled: self.is_controlled(),
             job,
             replicator: self.replicator(),
@@ -164,8 +166,11 @@ fn read_ports(spec: &PodSpecView, problems: &mut Problems) -> Vec<HostPort> {
             };
             let runs_on = text(&container.restart_policy, "").is_ok_and(|policy| policy == "Always");
             if field == "spec.containers" || runs_on {
-                let ports = read_list(&container.ports, &format!("{field}[{index}].ports"), read_port);
-                found.extend(problems.or_default(ports).into_iter().flatten());
+                let ports = problems.within(
+                    || format!("{field}[{index}]"),
+                    |problems| problems.or_default(read_list(&container.ports, "ports", read_port)),
+                );
+                found.extend(ports.into_iter().flatten());
             }
         }
     }
@@ -279,18 +284,20 @@ fn read_containers(
     let statuses = problems.or_default(statuses.at(status_field)).map_or(&[][..], Vec::as_slice);
     let mut found = Vec::with_capacity(containers.len());
     for (index, container) in containers.iter().enumerate() {
-        let field = format!("{field}[{index}]");
-        let Some(container) = problems.or_default(container.at(&field)) else {
-            continue;
-        };
-        let restart = problems
-            .or_default(text(&container.restart_policy, "restartPolicy").map_err(|e| e.within(&field)));
-        let name = problems.or_default(text(&container.name, "name").map_err(|e| e.within(&field)));
-        found.push(ContainerRequests {
-            requests: read_requests(&container.resources, &format!("{field}.resources"), problems),
-            allocated: read_allocated(statuses, name, status_field, problems),
-            restartable: restart == "Always",
-        });
+        let container = problems.within(
+            || format!("{field}[{index}]"),
+            |problems| {
+                let container = problems.or_default(container.get())?;
+                let restart = problems.or_default(text(&container.restart_policy, "restartPolicy"));
+                let name = problems.or_default(text(&container.name, "name"));
+                let requests = read_requests(&container.resources, "resources", problems);
+                Some((name, requests, restart == "Always"))
+            },
+        );
+        if let Some((name, requests, restartable)) = container {
+            let allocated = read_allocated(statuses, name, status_field, problems);
+            found.push(ContainerRequests { requests, allocated, restartable });
+        }
     }
     found
 }
@@ -309,10 +316,14 @@ fn read_allocated(
             continue;
         };
         if text(&status.name, "name").is_ok_and(|found| found == name && !name.is_empty()) {
-            let field = format!("{field}[{index}]");
-            let allocated = &status.allocated_resources;
-            list.raise_to(&read_amounts(allocated, &format!("{field}.allocatedResources"), problems));
-            list.raise_to(&read_requests(&status.resources, &format!("{field}.resources"), problems));
+            problems.within(
+                || format!("{field}[{index}]"),
+                |problems| {
+                    let allocated = &status.allocated_resources;
+                    list.raise_to(&read_amounts(allocated, "allocatedResources", problems));
+                    list.raise_to(&read_requests(&status.resources, "resources", problems));
+                },
+            );
         }
     }
     list
@@ -384,7 +395,6 @@ mod tests {
         );
         assert_eq!(errors(&reading), Vec::<String>::new());
         assert_eq!(reading.version.as_ref(), "7");
-        assert_eq!(reading.scheduled.map(|c| c.status), Some(crate::ConditionStatus::True));
         let pod = reading.pod;
         assert_eq!((pod.key.to_string().as_str(), pod.uid.as_ref()), ("default/x", "u1"));
         assert_eq!(pod.created.0, 1_767_225_601_000);
@@ -405,6 +415,15 @@ mod tests {
         assert_eq!(pod.tolerations[0].operator, TolerationOperator::Exists);
         assert_eq!(pod.tolerations[1].effect, Some(Effect::NoSchedule));
         assert!(!pod.terminating);
+    }
+
+    #[test]
+    fn whether_a_pod_is_scheduled_is_read_while_it_has_no_node() {
+        let condition = json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable"});
+        let status = json!({"conditions": [{"type": "Ready", "status": "False"}, condition]});
+        let waits = pod(json!({}), status.clone());
+        assert_eq!(waits.scheduled.map(|condition| condition.reason), Some("Unschedulable".into()));
+        assert_eq!(pod(json!({"nodeName": "n"}), status).scheduled, None);
     }
 
     #[test]

@@ -4,9 +4,10 @@
 use crate::condition::Condition;
 use crate::storage::{BOUND_BY_CONTROLLER, SELECTED_NODE};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Binding, Event, EventSource, ObjectReference};
+use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time as ApiTime};
 use kube::api::ApiResource;
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use tutti_model::{ObjectKey, Text, Time};
@@ -21,21 +22,35 @@ pub const SCHEDULED: &str = "Scheduled";
 const EVENT_NAME_STEM_MAX: usize = 200;
 
 /// Puts a pod on a node. The uid makes sure that it is this pod and not a later one of its name.
-pub fn binding(pod: &ObjectKey, uid: &str, node: &str) -> Binding {
-    Binding {
-        metadata: ObjectMeta {
-            name: Some(pod.name.to_string()),
-            namespace: Some(pod.namespace.to_string()),
-            uid: Some(uid.to_owned()),
-            ..ObjectMeta::default()
-        },
-        target: ObjectReference {
-            api_version: Some("v1".to_owned()),
-            kind: Some("Node".to_owned()),
-            name: Some(node.to_owned()),
-            ..ObjectReference::default()
-        },
-    }
+pub fn binding<'a>(pod: &'a ObjectKey, uid: &'a str, node: &'a str) -> impl Serialize + use<'a> {
+    let metadata = BindingMetadata { name: &pod.name, namespace: &pod.namespace, uid };
+    let target = BindingTarget { api_version: "v1", kind: "Node", name: node };
+    Binding { api_version: "v1", kind: "Binding", metadata, target }
+}
+
+// These are sent by the thousand: nothing of them is copied before it is written.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Binding<'a> {
+    api_version: &'a str,
+    kind: &'a str,
+    metadata: BindingMetadata<'a>,
+    target: BindingTarget<'a>,
+}
+
+#[derive(Serialize)]
+struct BindingMetadata<'a> {
+    name: &'a str,
+    namespace: &'a str,
+    uid: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct BindingTarget<'a> {
+    api_version: &'a str,
+    kind: &'a str,
+    name: &'a str,
 }
 
 /// Strategic merge patch of `status` that sets one condition and keeps the others, if a version is given only if the group

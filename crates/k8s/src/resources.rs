@@ -43,7 +43,10 @@ pub(crate) fn read_requests(
     problems: &mut Problems,
 ) -> ResourceList {
     problems.or_default(requirements.at(field)).map_or_else(ResourceList::new, |requirements| {
-        read_amounts(&requirements.requests, &format!("{field}.requests"), problems)
+        problems.within(
+            || field.to_owned(),
+            |problems| read_amounts(&requirements.requests, "requests", problems),
+        )
     })
 }
 

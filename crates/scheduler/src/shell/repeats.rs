@@ -4,8 +4,9 @@
 
 use super::workloads::Seen;
 use crate::core::message::Input;
-use std::collections::HashMap;
-use std::hash::{BuildHasher as _, RandomState};
+use foldhash::quality::RandomState;
+use rustc_hash::FxHashMap;
+use std::hash::BuildHasher as _;
 use tutti_model::{ObjectKey, Text};
 
 /// What was told last of every object of one kind, as a number.
@@ -14,7 +15,7 @@ pub(super) struct Repeats {
     /// With a key of its own, so that nobody can make two readings with one number. Names and readings become numbers, of
     /// which it takes two a pod.
     hasher: RandomState,
-    told: HashMap<u64, u64>,
+    told: FxHashMap<u64, u64>,
 }
 
 impl Repeats {
