@@ -1,8 +1,8 @@
 //! What the scheduler is held against: a process that talks to the API server as it does, and only posts bindings while it
-//! watches pods, of which it reads nothing.
+//! watches pods, of which it looks at nothing.
 
 use super::process::Kubeconfig;
-use super::world::{WATCH_PODS, node_name};
+use super::world::{Watcher, node_name};
 use crate::requests::{PODS, Requests};
 use anyhow::{Context as _, ensure};
 use clap::Args;
@@ -31,16 +31,18 @@ pub(crate) struct BareArguments {
     /// How many nodes they are spread over.
     #[arg(long)]
     nodes: u32,
+    /// Whether it watches pods, too.
+    #[arg(long)]
+    watch: bool,
 }
 
-/// Posts a binding of every pod while it watches all of them.
+/// Posts a binding of every pod.
 pub(crate) fn bind(arguments: BareArguments) -> anyhow::Result<()> {
-    let BareArguments { kubeconfig, prefix, count, nodes } = arguments;
+    let BareArguments { kubeconfig, prefix, count, nodes, watch } = arguments;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let client = Requests::new(connect(Some(&kubeconfig)).await?.client);
-        let mut events = client.lines(WATCH_PODS).await?;
-        let watch = tokio::spawn(async move { while events.next().await.is_some() {} });
+        let watch = if watch { Some(Watcher::start(&client).await?) } else { None };
         let bindings = futures::stream::iter(0..count).map(|index| {
             let (client, name) = (client.clone(), format!("{prefix}-{index}"));
             let binding = json!({
@@ -50,7 +52,7 @@ pub(crate) fn bind(arguments: BareArguments) -> anyhow::Result<()> {
             async move { client.post(&format!("{PODS}/{name}/binding"), &binding).await }
         });
         bindings.buffer_unordered(IN_FLIGHT).try_collect::<()>().await?;
-        ensure!(!watch.is_finished(), "the watch ended");
+        ensure!(watch.is_none_or(Watcher::still_works), "the watch ended");
         Ok(())
     })
 }
@@ -63,11 +65,20 @@ pub(super) struct Bare {
 
 impl Bare {
     /// Starts to bind; nothing is waited for.
-    pub(super) fn start(cluster: &Cluster, prefix: &str, count: usize, nodes: u32) -> anyhow::Result<Self> {
+    pub(super) fn start(
+        cluster: &Cluster,
+        prefix: &str,
+        count: usize,
+        nodes: u32,
+        watch: bool,
+    ) -> anyhow::Result<Self> {
         let kubeconfig = Kubeconfig::write(cluster, prefix)?;
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("bare").arg("--kubeconfig").arg(kubeconfig.path()).args(["--prefix", prefix]);
         command.arg("--count").arg(count.to_string()).arg("--nodes").arg(nodes.to_string());
+        if watch {
+            command.arg("--watch");
+        }
         let child = command.spawn().context("cannot start the bare loop")?;
         Ok(Self { child, _kubeconfig: kubeconfig })
     }

@@ -2,13 +2,15 @@
 //! cannot start.
 //!
 //! What is compared is measured in one run after the other, in turns, from the first binding to the last as they are seen
-//! inside of the API server. Either is the only client that watches pods. Schedulers start when everything is there already.
+//! inside of the API server, where the controller that protects groups watches pods, too. Of the clients outside, either is the
+//! only one that does, unless one more is asked for. Schedulers start when everything is there already.
 
 use super::bare::Bare;
 use super::process::Scheduler;
-use super::world::{NOBODY, PATIENCE, Pods, TUTTI, World, rate, seen};
+use super::world::{NOBODY, PATIENCE, Pods, TUTTI, Watcher, World, rate, seen};
 use super::{Sizes, median};
 use crate::report::Report;
+use crate::requests::Requests;
 use anyhow::{bail, ensure};
 use std::time::{Duration, Instant};
 
@@ -30,12 +32,19 @@ pub(super) async fn throughput(sizes: &Sizes, report: &mut Report) -> anyhow::Re
             let bare = Pods { prefix: "bare", scheduler: NOBODY, ..work };
             world.add(&work).await?;
             world.add(&bare).await?;
+            let beside = if sizes.beside {
+                Some(Watcher::start(&Requests::new(world.cluster.client())).await?)
+            } else {
+                None
+            };
+            let watches = beside.is_none();
             let (bare, (live, lag)) = if run % 2 == 0 {
-                (bind_bare(&world, &bare).await?, bind_live(&world, &work).await?)
+                (bind_bare(&world, &bare, watches).await?, bind_live(&world, &work).await?)
             } else {
                 let live = bind_live(&world, &work).await?;
-                (bind_bare(&world, &bare).await?, live)
+                (bind_bare(&world, &bare, watches).await?, live)
             };
+            ensure!(beside.is_none_or(Watcher::still_works), "the watch beside ended");
             eprintln!("{name}, run {}: {live:.0} pods/s, {:.3} of {bare:.0}", run + 1, live / bare);
             ratios.push(live / bare);
             rates.push(live);
@@ -85,9 +94,9 @@ fn nodes_for(pods: usize) -> u32 {
 }
 
 /// Only posts bindings; gives how many per second.
-async fn bind_bare(world: &World, pods: &Pods<'_>) -> anyhow::Result<f64> {
+async fn bind_bare(world: &World, pods: &Pods<'_>, watches: bool) -> anyhow::Result<f64> {
     let watch = world.watch_binds(pods.prefix, pods.count).await?;
-    let process = Bare::start(&world.cluster, pods.prefix, pods.count, world.nodes)?;
+    let process = Bare::start(&world.cluster, pods.prefix, pods.count, world.nodes, watches)?;
     let rate = rate(pods.count, seen(watch).await?)?;
     process.end()?;
     Ok(rate)

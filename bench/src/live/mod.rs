@@ -32,6 +32,9 @@ pub(crate) struct Sizes {
     /// Pods of the gang that blocks nobody.
     #[arg(long, default_value_t = 10_000)]
     blocked: usize,
+    /// The bare loop does not watch pods. A further client does so beside it, and beside the scheduler, too.
+    #[arg(long)]
+    beside: bool,
     /// Runs of which the median counts.
     #[arg(long, default_value_t = 5)]
     runs: usize,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tutti_cluster::cluster::{Cluster, ClusterOptions};
 use tutti_cluster::listener::Port;
 
@@ -16,8 +16,7 @@ use tutti_cluster::listener::Port;
 pub(super) const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Everything that becomes of pods from now on.
-pub(super) const WATCH_PODS: &str =
-    "/api/v1/pods?watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan";
+const WATCH_PODS: &str = "/api/v1/pods?watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan";
 
 const GROUPS: &str = "/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups";
 
@@ -88,6 +87,23 @@ impl World {
     pub(super) async fn watch_binds(&self, prefix: &str, count: usize) -> anyhow::Result<JoinHandle<Seen>> {
         let lines = self.inside.lines(WATCH_PODS).await?;
         Ok(tokio::spawn(see_binds(lines, format!("{prefix}-"), count)))
+    }
+}
+
+/// Somebody who watches pods and looks at nothing of them. Dropped, it ends.
+pub(super) struct Watcher(JoinSet<()>);
+
+impl Watcher {
+    pub(super) async fn start(client: &Requests) -> anyhow::Result<Self> {
+        let mut events = client.lines(WATCH_PODS).await?;
+        let mut task = JoinSet::new();
+        task.spawn(async move { while let Some(Ok(_)) = events.next().await {} });
+        Ok(Self(task))
+    }
+
+    /// False if the watch has ended by itself.
+    pub(super) fn still_works(mut self) -> bool {
+        self.0.try_join_next().is_none()
     }
 }
 

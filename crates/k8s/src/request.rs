@@ -256,6 +256,7 @@ mod tests {
     #[test]
     fn a_binding_names_pod_identity_and_node() {
         let binding = serde_json::to_value(binding(&ObjectKey::new("a", "p"), "u", "n")).unwrap();
+        assert_eq!((&binding["apiVersion"], &binding["kind"]), (&json!("v1"), &json!("Binding")));
         assert_eq!(binding["metadata"], json!({"name": "p", "namespace": "a", "uid": "u"}));
         assert_eq!(binding["target"], json!({"apiVersion": "v1", "kind": "Node", "name": "n"}));
     }

@@ -12,8 +12,8 @@ use tutti_model::{ObjectKey, Text};
 /// What was told last of every object of one kind, as a number.
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
-    /// With a key of its own, so that nobody can make two readings with one number. Names and readings become numbers, of
-    /// which it takes two a pod.
+    /// With a key of its own, so that nobody knows beforehand which two readings would have one number; then the second is
+    /// left out until the object changes again. Names and readings become numbers, of which it takes two a pod.
     hasher: RandomState,
     told: FxHashMap<u64, u64>,
 }
