@@ -1,8 +1,11 @@
 //! What every process of ours answers over HTTP, and how: health in words, metrics for Prometheus. [`tls`] serves what
 //! is not for everybody.
 
+mod leading;
 mod stall;
 pub mod tls;
+
+pub use leading::Leading;
 
 use axum::Router;
 use axum::extract::State;

@@ -14,6 +14,8 @@ use tutti_model::{ObjectKey, Text, Time};
 
 /// Longest message of an event that Kubernetes takes, in bytes.
 const EVENT_MESSAGE_MAX: usize = 1024;
+/// Longest name of whoever reports an event, in bytes.
+const EVENT_INSTANCE_MAX: usize = 128;
 /// Longest message of a condition that Kubernetes takes, in bytes.
 const CONDITION_MESSAGE_MAX: usize = 32_768;
 /// Reason of an event that says that something got its place. The bindings are what was done then.
@@ -216,7 +218,7 @@ pub fn event(note: &EventNote, reporter: &str, instance: &str) -> Event {
         action: Some(if note.reason == SCHEDULED { "Binding" } else { "Scheduling" }.to_owned()),
         source: Some(EventSource { component: Some(reporter.to_owned()), host: None }),
         reporting_component: Some(reporter.to_owned()),
-        reporting_instance: Some(instance.to_owned()),
+        reporting_instance: Some(truncated(instance, EVENT_INSTANCE_MAX).to_owned()),
         ..Event::default()
     }
 }
@@ -310,7 +312,8 @@ mod tests {
     #[test]
     fn an_event_fits_the_limits_of_the_api() {
         let note = note("Node", ObjectKey::new("", "n".repeat(253)), "Invalid", &"é".repeat(2000));
-        let event = event(&note, "tutti", "tutti-0");
+        let event = event(&note, "tutti", &"i".repeat(200));
+        assert_eq!(event.reporting_instance.map(|instance| instance.len()), Some(128));
         assert_eq!(event.metadata.namespace.as_deref(), Some("default"));
         assert!(event.metadata.name.unwrap().len() <= 253);
         assert_eq!(event.message.unwrap().len(), 1024);

@@ -88,7 +88,7 @@ async fn a_controller_of_its_own_makes_groups_and_says_how_it_is() {
     let metrics = metrics_of_the_living(&address);
     let made = "tutti_controller_requests_total{controller=\"gangs\",verb=\"create\",result=\"done\"} 2";
     assert!(metrics.contains(made), "{metrics}");
-    assert!(metrics.contains("leader_election_master_status 1"), "{metrics}");
+    assert!(metrics.contains(r#"leader_election_master_status{name="tutti-controller"} 1"#), "{metrics}");
     controller.signal("TERM");
     let ended = controller.wait();
     assert!(ended.status.success(), "{}", ended.stderr);
@@ -122,7 +122,7 @@ async fn of_two_replicas_one_acts_and_the_other_takes_over() {
     let standing_by = wait_ready(&second_address).await;
     assert!(standing_by.starts_with("standing by: "), "{standing_by}");
     let metrics = get(&second_address, "/metrics").unwrap().1;
-    assert!(metrics.contains("leader_election_master_status 0"), "{metrics}");
+    assert!(metrics.contains(r#"leader_election_master_status{name="tutti-controller"} 0"#), "{metrics}");
     first.signal("TERM");
     assert!(first.wait().status.success());
     world.job("later", "tutti").await;

@@ -63,7 +63,8 @@ pub async fn serve(
     surroundings: Surroundings,
     shutdown: impl Future<Output = ()> + Send,
 ) -> Result<(), Error> {
-    let status = Arc::new(Status::new());
+    let lease = surroundings.lease.as_ref().map_or("", |(place, _)| &place.name);
+    let status = Arc::new(Status::new(lease));
     let _server = match surroundings.http {
         Some(address) => Some(Server::start(address, http::router(Arc::clone(&status))).await?),
         None => None,

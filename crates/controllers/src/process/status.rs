@@ -1,11 +1,10 @@
 //! What the process says of itself.
 
 use crate::meter::Meters;
-use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tutti_http::{Health, Verdict};
+use tutti_http::{Health, Leading, Verdict};
 
 /// Every controller steps at least every minute; one that was not seen for this long hangs.
 const SILENCE_MAX: Duration = Duration::from_secs(180);
@@ -28,23 +27,22 @@ pub(super) enum Phase {
 pub(super) struct Status {
     pub(super) registry: Registry,
     pub(super) meters: Meters,
-    leading: Gauge,
+    leading: Leading,
     phase: Mutex<Phase>,
 }
 
 impl Status {
-    pub(super) fn new() -> Self {
+    /// Of a process that asks for this lease; the name is empty if it needs none.
+    pub(super) fn new(lease: &str) -> Self {
         let mut registry = Registry::default();
         let meters = Meters::default();
         meters.register(&mut registry);
-        let leading = Gauge::default();
-        let help = "1 if this process acts, 0 if it stands by";
-        registry.register("leader_election_master_status", help, leading.clone());
+        let leading = Leading::register(&mut registry, lease);
         Self { registry, meters, leading, phase: Mutex::new(Phase::Following(None)) }
     }
 
     pub(super) fn enter(&self, phase: Phase) {
-        self.leading.set(i64::from(matches!(phase, Phase::Discovering | Phase::Acting)));
+        self.leading.set(matches!(phase, Phase::Discovering | Phase::Acting));
         *self.phase() = phase;
     }
 
@@ -84,7 +82,7 @@ mod tests {
 
     #[test]
     fn ready_means_that_it_acts_on_what_it_knows_or_could() {
-        let status = Status::new();
+        let status = Status::new("");
         assert!(status.ready().is_err());
         status.enter(Phase::Following(Some("other".to_owned())));
         assert_eq!(status.ready(), Ok("standing by: other leads".to_owned()));
@@ -104,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_controller_that_hangs_is_not_live() {
-        let status = Status::new();
+        let status = Status::new("");
         let meter = status.meters.of("gangs");
         let Some(long_ago) = Instant::now().checked_sub(SILENCE_MAX + Duration::from_secs(1)) else { return };
         meter.alive_at(long_ago);

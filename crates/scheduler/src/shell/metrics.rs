@@ -6,11 +6,11 @@ use crate::core::message::{Effect, Fact};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use std::sync::Arc;
 use std::time::Duration;
+use tutti_http::Leading;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct KindLabel {
@@ -27,29 +27,29 @@ pub(crate) struct Metrics {
     /// Changes that were seen and say nothing new.
     pub(crate) unchanged: Counter,
     bad_objects: Family<KindLabel, Counter>,
-    leading: Gauge,
+    leading: Leading,
     /// The core's numbers, as of the last time that it was asked.
     pub(crate) numbers: Arc<Numbers>,
 }
 
-impl Default for Metrics {
-    fn default() -> Self {
+impl Metrics {
+    /// Metrics of a process that asks for this lease; the name is empty if it needs none.
+    pub(crate) fn new(lease: &str) -> Self {
+        let mut registry = Registry::default();
         let mut metrics = Self {
-            registry: Registry::default(),
+            leading: Leading::register(&mut registry, lease),
+            registry,
             times: Times::default(),
             steps: super::stopwatch::histogram(),
             inputs: Counter::default(),
             unchanged: Counter::default(),
             bad_objects: Family::default(),
-            leading: Gauge::default(),
             numbers: Arc::default(),
         };
         metrics.register();
         metrics
     }
-}
 
-impl Metrics {
     /// Names and explanations. Counters get `_total` at the end of their names.
     fn register(&mut self) {
         let registry = &mut self.registry;
@@ -74,11 +74,6 @@ impl Metrics {
             "Objects that were not understood, by kind",
             self.bad_objects.clone(),
         );
-        registry.register(
-            "leader_election_master_status",
-            "1 if this process schedules, 0 if it stands by",
-            self.leading.clone(),
-        );
         registry.register_collector(Box::new(Arc::clone(&self.numbers)));
     }
 
@@ -88,7 +83,7 @@ impl Metrics {
     }
 
     pub(crate) fn lead(&self, leads: bool) {
-        self.leading.set(i64::from(leads));
+        self.leading.set(leads);
     }
 
     /// Somebody who watches the core decide and measures it.
@@ -131,7 +126,7 @@ mod tests {
 
     #[test]
     fn steps_and_decisions_are_timed_each_by_itself() {
-        let metrics = Metrics::default();
+        let metrics = Metrics::new("tutti");
         metrics.stepped(7, &[], Duration::from_millis(4));
         assert_has(&render(&metrics), &["tutti_decision_duration_seconds_count 0"]);
         let mut stopwatch = metrics.stopwatch();
@@ -164,7 +159,7 @@ mod tests {
 
     #[test]
     fn numbers_of_the_core_have_the_names_that_dashboards_know() {
-        let metrics = Metrics::default();
+        let metrics = Metrics::new("tutti");
         let mut snapshot = Snapshot { counters: Counters::default(), gauges: Gauges::default() };
         snapshot.counters.group_attempts.entry("tutti".into()).or_default().unschedulable = 3;
         snapshot.counters.pod_seconds.observe(3);

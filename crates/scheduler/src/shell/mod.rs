@@ -33,6 +33,7 @@ use crate::error::Error;
 use futures::{FutureExt as _, StreamExt as _};
 use kube::Client;
 use owner::Interrupt;
+use status::Status;
 use std::future::Future;
 use std::sync::Arc;
 use tutti_k8s::Capabilities;
@@ -67,8 +68,8 @@ pub async fn run_with(
 ) -> Result<(), Error> {
     config.validate()?;
     let stop = shutdown.map(|()| Interrupt::Stop).into_stream().boxed();
-    let status = Arc::default();
-    let wires = Wires::new(client)?;
+    let status = Arc::new(Status::new(""));
+    let wires = Wires::new(client, None)?;
     serve::start(&wires, config, capabilities, None, &status).run(stop).await?;
     Ok(())
 }

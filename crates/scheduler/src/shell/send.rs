@@ -2,6 +2,7 @@
 
 use super::groups::Groups;
 use super::office::Office;
+use super::wires::Wires;
 use crate::config::Config;
 use crate::core::message::{
     Answer, BindOutcome, Effect, EventKey, GroupLookup, Lookup, StorageKey, WriteKey, WriteOutcome,
@@ -33,22 +34,26 @@ pub(super) struct Sender {
     /// Requests must end before somebody else could lead.
     office: Option<Office>,
     reporter: String,
+    /// Which of several replicas reports.
+    instance: String,
     groups: Groups,
 }
 
 impl Sender {
     pub(super) fn new(
-        client: Client,
+        wires: &Wires,
         config: &Config,
         capabilities: &Capabilities,
         office: Option<Office>,
     ) -> Self {
+        let reporter = config.scheduler_names().next().map(ToString::to_string).unwrap_or_default();
         Self {
-            groups: Groups::new(client.clone(), capabilities),
-            client: Arc::new(client),
+            groups: Groups::new(wires.client.clone(), capabilities),
+            client: Arc::new(wires.client.clone()),
             timeout: config.request_timeout,
             office,
-            reporter: config.scheduler_names().next().map(ToString::to_string).unwrap_or_default(),
+            instance: wires.identity.clone().unwrap_or_else(|| reporter.clone()),
+            reporter,
         }
     }
 
@@ -139,11 +144,11 @@ impl Sender {
                 write_answer(WriteKey::Storage(StorageKey::Volume(volume)), result)
             }),
             Effect::EmitEvent(note) => {
-                let reporter = self.reporter.clone();
+                let (reporter, instance) = (self.reporter.clone(), self.instance.clone());
                 let key = EventKey { uid: note.regarding.uid.clone(), reason: note.reason };
                 let note = self.groups.addressed(*note);
                 Box::pin(async move {
-                    let result = within(deadline, emit(&client, &note, &reporter)).await;
+                    let result = within(deadline, emit(&client, &note, &reporter, &instance)).await;
                     write_answer(WriteKey::Event(key), result)
                 })
             }
@@ -229,8 +234,8 @@ async fn delete_pod(client: &Client, pod: &ObjectKey, uid: &Text) -> Result<(), 
     Api::<PodView>::namespaced(client.clone(), &pod.namespace).delete(&pod.name, &params).await.map(drop)
 }
 
-async fn emit(client: &Client, note: &EventNote, reporter: &str) -> Result<(), kube::Error> {
-    let event = request::event(note, reporter, reporter);
+async fn emit(client: &Client, note: &EventNote, reporter: &str, instance: &str) -> Result<(), kube::Error> {
+    let event = request::event(note, reporter, instance);
     let namespace = event.metadata.namespace.clone().unwrap_or_default();
     let url = Event::url_path(&(), Some(&namespace));
     let body = serde_json::to_vec(&event).map_err(kube::Error::SerdeError)?;

@@ -42,7 +42,7 @@ pub async fn serve(
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
     let end: End = futures::FutureExt::boxed(shutdown).shared();
-    let status = Arc::new(Status::default());
+    let status = Arc::new(Status::new(place.as_ref().map_or("", |place| &place.name)));
     let first = settings.borrow_and_update().clone();
     first.validate()?;
     let _server = match first.http.address {
@@ -53,7 +53,7 @@ pub async fn serve(
         None => None,
     };
     let timing = first.lease.map(|lease| lease.timing).unwrap_or_default();
-    let wires = Wires::new(clients)?;
+    let wires = Wires::new(clients, place.as_ref().map(|place| place.identity.clone()))?;
     let election = place.map(|place| Election::start(wires.client.clone(), place, timing));
     let standing = election.as_ref().map(Election::standing);
     let process = Process { wires, status, standing, gap: timing.gap(), end };
@@ -258,7 +258,7 @@ pub(super) fn start(
     let workloads = (!capabilities.link.has_group_objects()).then(Workloads::default);
     let owner = Owner {
         grace: config.shutdown_grace,
-        sender: Sender::new(wires.client.clone(), &config, &capabilities, office.clone()),
+        sender: Sender::new(wires, &config, &capabilities, office.clone()),
         core: if office.is_some() {
             Core::standby(config, capabilities)
         } else {
@@ -321,8 +321,9 @@ mod tests {
     fn process(standing: Option<Standing>, gap: Duration) -> Process {
         let nowhere = kube::Config::new("http://127.0.0.1:1".parse().expect("it is an address"));
         Process {
-            wires: Wires::new(Client::try_from(nowhere).expect("nobody is asked yet")).expect("it starts"),
-            status: Arc::default(),
+            wires: Wires::new(Client::try_from(nowhere).expect("nobody is asked yet"), None)
+                .expect("it starts"),
+            status: Arc::new(Status::new("")),
             standing: standing.map(|standing| watch::channel(standing).1),
             gap,
             end: tokio::time::sleep(Duration::from_millis(20)).boxed().shared(),

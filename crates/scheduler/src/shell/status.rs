@@ -59,19 +59,18 @@ struct State {
     last_alive: Instant,
 }
 
-impl Default for Status {
-    fn default() -> Self {
+impl Status {
+    /// Of a process that asks for this lease; the name is empty if it needs none.
+    pub(crate) fn new(lease: &str) -> Self {
         let state = State { phase: Phase::Discovering, last_alive: Instant::now() };
         Self {
-            metrics: Metrics::default(),
+            metrics: Metrics::new(lease),
             pulses: Pulses::default(),
             state: Mutex::new(state),
             owner: Mutex::default(),
         }
     }
-}
 
-impl Status {
     pub(crate) fn enter(&self, phase: Phase) {
         self.lock().phase = phase;
     }
@@ -155,7 +154,7 @@ mod tests {
 
     #[test]
     fn ready_means_that_it_schedules_or_could() {
-        let status = Status::default();
+        let status = Status::new("");
         assert!(status.ready().is_err());
         status.enter(Phase::Listing);
         assert!(status.ready().is_err());
@@ -175,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_scheduler_that_the_api_server_does_not_answer_is_not_ready_but_alive() {
-        let status = Status::default();
+        let status = Status::new("");
         status.enter(Phase::Scheduling);
         let now = Instant::now();
         let pulse = status.pulses.of("the watch of pod objects".to_owned(), false);
@@ -190,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_loop_that_hangs_is_not_live() {
-        let status = Status::default();
+        let status = Status::new("");
         let Some(long_ago) = Instant::now().checked_sub(SILENCE_MAX + Duration::from_secs(1)) else {
             return;
         };

@@ -1,4 +1,4 @@
-//! How the cluster is talked to.
+//! How the cluster is talked to, and as whom.
 
 use super::calm::CalmThread;
 use crate::error::Error;
@@ -32,15 +32,17 @@ pub(super) struct Wires {
     pub(super) client: Client,
     /// For what can wait. A connection is read by the thread that opened it, so nobody else may use this client.
     pub(super) calm: Option<(Client, CalmThread)>,
+    /// Who we are among replicas.
+    pub(super) identity: Option<String>,
 }
 
 impl Wires {
-    pub(super) fn new(clients: impl Into<Clients>) -> Result<Self, Error> {
+    pub(super) fn new(clients: impl Into<Clients>, identity: Option<String>) -> Result<Self, Error> {
         let Clients { client, apart } = clients.into();
         let calm = match apart {
             Some(apart) => Some((apart, CalmThread::start().map_err(Error::Thread)?)),
             None => None,
         };
-        Ok(Self { client, calm })
+        Ok(Self { client, calm, identity })
     }
 }

@@ -3,8 +3,9 @@
 
 use crate::harness::{World, eventually};
 use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Event;
 use kube::Client;
-use kube::api::Api;
+use kube::api::{Api, ListParams};
 use kube::client::Body;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -70,5 +71,23 @@ async fn who_leaves_a_binding_behind_lets_the_lease_run_out() {
     let (client, lost) = without_bindings(world.client.clone());
     let holder = holder_after(&world, client, async || lost.load(Ordering::Relaxed)).await;
     assert_eq!(holder.as_deref(), Some("one"));
+    world.cluster.shutdown().await;
+}
+
+#[tokio::test]
+async fn events_say_which_replica_wrote_them() {
+    let world = World::empty().await;
+    world.node("a", "4").await;
+    world.pod("p", None, "1").await;
+    let events = Api::<Event>::default_namespaced(world.client.clone());
+    let is_named = async || {
+        let events = events.list(&ListParams::default()).await.expect("events are listed");
+        let of_scheduler = |event: &&Event| event.reporting_component.as_deref() == Some("tutti");
+        events
+            .iter()
+            .find(of_scheduler)
+            .is_some_and(|event| event.reporting_instance.as_deref() == Some("one"))
+    };
+    holder_after(&world, world.client.clone(), is_named).await;
     world.cluster.shutdown().await;
 }
