@@ -42,7 +42,7 @@ pub(crate) fn schedule(arguments: SchedulerArguments) -> anyhow::Result<()> {
     runtime.block_on(async {
         let connection = connect(Some(&kubeconfig)).await?;
         let settings = Settings {
-            lease: elect.then(LeaseSettings::default),
+            elects: elect,
             http: HttpSettings { address: Some(http), ..HttpSettings::default() },
             ..Settings::default()
         };

@@ -41,7 +41,6 @@ impl Console {
     }
 
     /// Prints nothing.
-    #[cfg(test)]
     pub(crate) fn silent() -> Self {
         Self { colours: false, silent: true }
     }

@@ -40,22 +40,18 @@ pub(crate) struct ControllerArgs {
 }
 
 /// Runs until Ctrl-C or SIGTERM.
-pub(crate) async fn run(args: ControllerArgs) -> anyhow::Result<()> {
+pub(crate) async fn run(args: ControllerArgs, console: Console) -> anyhow::Result<()> {
     let integration = args.replica.job_integration.map(Integration::from);
     let shared = shared_settings(args.config.clone(), args.replica.scheduler_names.clone(), integration)?;
     let connection = tutti_k8s::connect::connect(args.replica.kubeconfig.as_deref()).await?;
-    let lease = match args.replica.leader_elect {
-        Some(false) => None,
-        Some(true) => Some(shared.borrow().lease.clone().unwrap_or_default()),
-        None => shared.borrow().lease.clone(),
-    };
-    let lease = lease.map(|lease| {
+    let elects = args.replica.leader_elect.unwrap_or(shared.borrow().elects);
+    let lease = elects.then(|| shared.borrow().lease.clone()).map(|lease| {
         let own_namespace = connection.own_namespace.as_deref();
         (replica::place(LEASE, lease.namespace.as_deref(), own_namespace), lease.timing)
     });
     let http = args.http_address.map_or(Some(DEFAULT_HTTP), |HttpAddress(address)| address);
     let end = signals::end_asked()?;
-    say_what_runs(&shared.borrow(), http, lease.is_some(), &connection.url);
+    say_what_runs(console, &shared.borrow(), http, lease.is_some(), &connection.url);
     let settings = settings_of(shared);
     let namespace = lease.as_ref().map(|(place, _)| place.namespace.as_str());
     let webhooks = args.webhooks.options(namespace.or(connection.own_namespace.as_deref()));
@@ -79,7 +75,8 @@ fn shared_settings(
     let Some(file) = file else {
         return Ok(watch::channel(adjust(tutti_scheduler::Settings::of_a_cluster())?).1);
     };
-    tutti_scheduler::follow(file, Box::new(adjust)).context("the configuration cannot be used")
+    let followed = tutti_scheduler::follow(file, Box::new(adjust));
+    Ok(followed.context("the configuration cannot be used")?.settings)
 }
 
 /// What of that matters here, as long as somebody listens.
@@ -103,12 +100,12 @@ fn settings_of(mut shared: watch::Receiver<tutti_scheduler::Settings>) -> watch:
 }
 
 fn say_what_runs(
+    console: Console,
     settings: &tutti_scheduler::Settings,
     http: Option<SocketAddr>,
     has_lease: bool,
     server: &str,
 ) {
-    let console = Console::new();
     let name = console.paint(Style::Strong, "tutti");
     console.line(&format!("{name} {} sees to Jobs in {server}", env!("CARGO_PKG_VERSION")));
     console.line(&format!("  for         {}", settings.config.names_in_words()));

@@ -1,6 +1,6 @@
 //! Logs go to standard error, so that standard output stays readable.
 
-use crate::console;
+use crate::console::{self, Console};
 use clap::{ArgAction, Args, ValueEnum};
 use tracing_subscriber::EnvFilter;
 
@@ -27,6 +27,14 @@ enum Format {
 }
 
 impl LogArgs {
+    /// Where to greet whoever has started something that logs. Programs that read logs want nothing else beside them.
+    pub(crate) fn console(&self) -> Console {
+        match self.log_format {
+            Format::Text => Console::new(),
+            Format::Json => Console::silent(),
+        }
+    }
+
     fn filter(&self, default_level: &str) -> String {
         let text = match self.verbose {
             0 => self.log_level.as_deref().unwrap_or(default_level),

@@ -51,11 +51,12 @@ async fn main() -> ExitCode {
     let is_service = matches!(cli.command, Command::Scheduler(_) | Command::Controller(_));
     let default_level = if is_service { "info" } else { "warn" };
     logs::init(&cli.logs, default_level);
+    let console = cli.logs.console();
     let result = match cli.command {
         Command::Up(args) => up::run(args).await,
         Command::Nodes(args) => nodes::run(args).await,
-        Command::Scheduler(args) => scheduler::run(args).await,
-        Command::Controller(args) => controller::run(args).await,
+        Command::Scheduler(args) => scheduler::run(args, console).await,
+        Command::Controller(args) => controller::run(args, console).await,
         Command::Replay(args) => replay::run(&args),
         Command::Topology(args) => topology::run(args).await,
     };

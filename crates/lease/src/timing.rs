@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// Shortest pause between two tries.
+const RETRY_PERIOD_MIN: Duration = Duration::from_millis(100);
+
 /// How often a lease is renewed, and when it is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
@@ -43,7 +46,11 @@ impl Timing {
         if self.renew_deadline >= self.lease_duration {
             return wrong("renewDeadline", "want less than leaseDuration, or two could lead");
         }
-        if self.retry_period.is_zero() || self.retry_period * 2 > self.renew_deadline {
+        if self.retry_period < RETRY_PERIOD_MIN {
+            let message = "want at least 100ms, or the API server has little else to do";
+            return wrong("retryPeriod", message);
+        }
+        if self.retry_period * 2 > self.renew_deadline {
             let message = "want at most half of renewDeadline, so that one lost answer loses no lease";
             return wrong("retryPeriod", message);
         }
@@ -80,6 +87,7 @@ mod tests {
             (s(10), s(10), s(2), "renewDeadline"),
             (s(15), s(10), s(6), "retryPeriod"),
             (s(15), s(10), s(0), "retryPeriod"),
+            (s(15), s(10), Duration::from_millis(99), "retryPeriod"),
             (Duration::from_millis(1500), s(1), s(0), "leaseDuration"),
             (s(0), s(0), s(0), "leaseDuration"),
         ] {

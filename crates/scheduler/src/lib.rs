@@ -10,4 +10,4 @@ mod shell;
 pub use crate::config::{Config, ConfigError, Settings};
 pub use crate::core::Core;
 pub use crate::error::Error;
-pub use crate::shell::{Adjust, Clients, Dump, DumpError, follow, run, run_with, serve};
+pub use crate::shell::{Adjust, Clients, Dump, DumpError, Followed, follow, run, run_with, serve};

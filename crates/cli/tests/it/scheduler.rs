@@ -1,14 +1,13 @@
 //! `tutti scheduler` beside `tutti up --no-scheduler`: two processes, as beside any cluster.
 
 use crate::health::{free_address, get, metrics_of_the_living, wait_ready};
-use crate::process::{Folder, run};
+use crate::process::{Ended, Folder, Running, run, tutti};
 use crate::world::{World, eventually};
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::api::{Api, PostParams};
 use serde_json::json;
-use std::time::Duration;
 
 const HEADER: &str = "apiVersion: tutti.dev/v1alpha1\nkind: SchedulerConfiguration\n";
 
@@ -157,22 +156,44 @@ async fn a_changed_configuration_is_taken_over_and_a_wrong_one_is_not() {
         std::fs::write(&file, format!("{HEADER}profiles: [{{schedulerNames: [{names}]}}]\n")).unwrap();
     };
     names("first");
-    let scheduler = world.scheduler(&["--config", &file, "--http-address", "off", "--leader-elect=false"]);
+    let address = free_address();
+    let scheduler = world.scheduler(&["--config", &file, "--http-address", &address, "--leader-elect=false"]);
     world.pod("a", "first").await;
     world.wait_bound("a").await;
+    let wait_unused = async |unused: u8| {
+        let line = format!("tutti_configuration_unused {unused}\n");
+        let is_shown = || async { get(&address, "/metrics")?.1.contains(&line).then_some(()) };
+        eventually(&line, is_shown).await;
+    };
+    wait_unused(0).await;
     world.pod("b", "second").await;
     names("NO NAME");
-    // Longer than the file goes unread.
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    wait_unused(1).await;
     world.pod("c", "first").await;
     world.wait_bound("c").await;
     assert!(!world.is_bound("b").await);
     names("first, second");
     world.wait_bound("b").await;
+    wait_unused(0).await;
     scheduler.signal("TERM");
     let ended = scheduler.wait();
     assert!(ended.status.success(), "{}", ended.stderr);
     assert!(ended.stderr.contains("profiles[0].schedulerNames[0]"), "{}", ended.stderr);
+}
+
+#[tokio::test]
+async fn whoever_reads_json_reads_nothing_else() {
+    let world = World::up(&["--nodes", "1"]).await;
+    let (kubeconfig, address) = (world.folder.file("kubeconfig"), free_address());
+    let cluster = ["--kubeconfig", &kubeconfig, "--http-address", &address, "--log-format=json"];
+    for (command, ready) in [("scheduler", "scheduling"), ("controller", "acting")] {
+        let running = Running::start(tutti(&[&[command], &cluster[..]].concat()));
+        assert_eq!(wait_ready(&address).await.trim(), ready);
+        running.signal("TERM");
+        let Ended { status, stdout, stderr } = running.wait();
+        assert!(status.success() && stdout.is_empty(), "{status} {stdout}");
+        assert!(!stderr.is_empty() && stderr.lines().all(|line| line.starts_with('{')), "{stderr}");
+    }
 }
 
 #[test]

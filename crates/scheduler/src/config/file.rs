@@ -167,7 +167,7 @@ struct LeaderElectionFile {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 struct HttpFile {
-    /// Address and port, or nothing to serve nothing.
+    /// Address and port, or `off` to serve nothing.
     address: String,
     debug_from_anywhere: bool,
 }
@@ -241,9 +241,8 @@ impl ProfileFile {
 
 impl From<&Settings> for File {
     fn from(settings: &Settings) -> Self {
-        let Settings { config, lease, http } = settings;
-        let enabled = lease.is_some();
-        let LeaseSettings { name, namespace, timing } = lease.clone().unwrap_or_default();
+        let Settings { config, elects, lease, http } = settings;
+        let LeaseSettings { name, namespace, timing } = lease.clone();
         Self {
             api_version: API_VERSION.to_owned(),
             kind: KIND.to_owned(),
@@ -274,7 +273,7 @@ impl From<&Settings> for File {
                 Integration::Off => IntegrationFile::Off,
             },
             leader_election: LeaderElectionFile {
-                enabled,
+                enabled: *elects,
                 lease_name: name,
                 lease_namespace: namespace,
                 lease_duration: Span(timing.lease_duration),
@@ -282,7 +281,7 @@ impl From<&Settings> for File {
                 retry_period: Span(timing.retry_period),
             },
             http: HttpFile {
-                address: http.address.map(|address| address.to_string()).unwrap_or_default(),
+                address: http.address.map_or_else(|| "off".to_owned(), |address| address.to_string()),
                 debug_from_anywhere: http.debug_from_anywhere,
             },
         }
@@ -330,7 +329,8 @@ impl File {
                     IntegrationFile::Off => Integration::Off,
                 },
             },
-            lease: enabled.then_some(lease),
+            elects: enabled,
+            lease,
             http: HttpSettings {
                 address: read_address(&self.http.address)?,
                 debug_from_anywhere: self.http.debug_from_anywhere,
@@ -340,11 +340,11 @@ impl File {
 }
 
 fn read_address(text: &str) -> Result<Option<SocketAddr>, ConfigError> {
-    if text.is_empty() {
+    if text.is_empty() || text == "off" {
         return Ok(None);
     }
     let wrong = || {
-        let message = format!("{text:?} is no address: want IP:PORT, as in 127.0.0.1:10270, or nothing");
+        let message = format!("{text:?} is no address: want IP:PORT, as in 127.0.0.1:10270, or off");
         ConfigError::new("http.address", message)
     };
     text.parse().map(Some).map_err(|_| wrong())
@@ -399,15 +399,17 @@ jobIntegration: on
         assert_eq!(settings.config.job_integration, Integration::On);
         assert_eq!((first.profile.weights.image_locality, first.profile.spreads_by_default), (0, false));
         assert_eq!(first.profile.weights.taint_toleration, 3, "what is not said stays as it is");
-        let lease = settings.lease.as_ref().unwrap();
+        let lease = settings.election().unwrap();
         assert_eq!(lease.namespace.as_deref(), Some("here"));
         assert_eq!(lease.timing.retry_period, Duration::from_millis(300));
         assert_eq!(parse(&render(&settings).unwrap()), Ok(settings));
 
         let alone =
             parse(&format!("{HEADER}leaderElection: {{enabled: false}}\nhttp: {{address: ''}}\n")).unwrap();
-        assert_eq!((alone.lease.as_ref(), alone.http.address), (None, None));
-        assert_eq!(parse(&render(&alone).unwrap()), Ok(alone));
+        assert_eq!((alone.election(), alone.http.address), (None, None));
+        assert_eq!(parse(&render(&alone).unwrap()), Ok(alone.clone()));
+        let off = parse(&format!("{HEADER}leaderElection: {{enabled: false}}\nhttp: {{address: off}}\n"));
+        assert_eq!(off, Ok(alone), "as the option says it");
     }
 
     #[test]

@@ -175,7 +175,10 @@ impl Config {
             let message = "the configuration has several profiles; name their schedulers there";
             return Err(ConfigError::new("--scheduler-name", message));
         };
-        named.scheduler_names = scheduler_names.iter().map(|name| Text::from(name.as_str())).collect();
+        let names: Vec<Text> = scheduler_names.iter().map(|name| Text::from(name.as_str())).collect();
+        // Here, where it is known who has said them.
+        check_names(&names, "--scheduler-name", &mut BTreeSet::new())?;
+        named.scheduler_names = names;
         Ok(())
     }
 

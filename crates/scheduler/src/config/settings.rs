@@ -9,8 +9,10 @@ use tutti_lease::Timing;
 pub struct Settings {
     /// The scheduler itself.
     pub config: Config,
-    /// Who of several replicas schedules; `None` if there is only ever one.
-    pub lease: Option<LeaseSettings>,
+    /// Whether replicas elect a leader; without, there is only ever one.
+    pub elects: bool,
+    /// By which Lease they do. It is kept where nobody is elected, so that an option can say that somebody is after all.
+    pub lease: LeaseSettings,
     /// What is served over HTTP.
     pub http: HttpSettings,
 }
@@ -50,21 +52,31 @@ impl Default for HttpSettings {
 impl Settings {
     /// What a configuration file without a word says: replicas elect a leader.
     pub fn of_a_cluster() -> Self {
-        Self { lease: Some(LeaseSettings::default()), ..Self::default() }
+        Self { elects: true, ..Self::default() }
+    }
+
+    /// By which Lease a leader is elected, if one is.
+    pub fn election(&self) -> Option<&LeaseSettings> {
+        self.elects.then_some(&self.lease)
     }
 
     /// Refuses settings that cannot work.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.config.validate()?;
-        let Some(lease) = &self.lease else {
-            return Ok(());
-        };
-        for (field, name) in [("leaseName", Some(&lease.name)), ("leaseNamespace", lease.namespace.as_ref())]
-        {
-            if name.is_some_and(|name| !super::is_scheduler_name(name)) {
-                let message = "want up to 253 of a-z, 0-9, '-' and '.'";
-                return Err(ConfigError::new(format!("leaderElection.{field}"), message));
-            }
+        let lease = &self.lease;
+        if !is_object_name(&lease.name) {
+            let message = format!(
+                "{:?} is no name of an object: want up to 253 of a-z, 0-9, '-' and '.', with a letter or digit first, last \
+                 and beside every dot",
+                lease.name
+            );
+            return Err(ConfigError::new("leaderElection.leaseName", message));
+        }
+        if let Some(namespace) = lease.namespace.as_ref().filter(|namespace| !is_label(namespace)) {
+            let message = format!(
+                "{namespace:?} is no namespace: want up to 63 of a-z, 0-9 and '-', with a letter or digit first and last"
+            );
+            return Err(ConfigError::new("leaderElection.leaseNamespace", message));
         }
         let Timing { lease_duration, renew_deadline, retry_period } = lease.timing;
         for (field, value) in [
@@ -83,12 +95,68 @@ impl Settings {
     /// Fields that differ from `other` and that a running process cannot change.
     pub fn needs_restart(&self, other: &Self) -> Vec<&'static str> {
         let mut fields = Vec::new();
-        if self.lease != other.lease {
+        if (self.elects, &self.lease) != (other.elects, &other.lease) {
             fields.push("leaderElection");
         }
         if self.http != other.http {
             fields.push("http");
         }
         fields
+    }
+}
+
+/// True for a name that an API server takes for most kinds.
+fn is_object_name(name: &str) -> bool {
+    name.len() <= 253 && name.split('.').all(is_label_of_any_length)
+}
+
+/// True for a name that an API server takes for a namespace.
+fn is_label(name: &str) -> bool {
+    name.len() <= 63 && is_label_of_any_length(name)
+}
+
+fn is_label_of_any_length(name: &str) -> bool {
+    let is_inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    !name.is_empty() && !name.starts_with('-') && !name.ends_with('-') && name.bytes().all(is_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    /// The field that is refused, whether or not anybody is elected.
+    fn refused(change: impl Fn(&mut LeaseSettings)) -> Option<String> {
+        let refused = |elects| {
+            let mut settings = Settings { elects, ..Settings::default() };
+            change(&mut settings.lease);
+            settings.validate().err().map(|error| error.field)
+        };
+        assert_eq!(refused(true), refused(false));
+        refused(true)
+    }
+
+    #[test]
+    fn a_lease_has_a_name_that_an_api_server_takes() {
+        for good in ["a", "tutti-scheduler", "a.b", "0"] {
+            assert_eq!(refused(|lease| lease.name = good.to_owned()), None, "{good}");
+        }
+        let long = "a".repeat(254);
+        for wrong in ["", "-", "a-", "..", ".x", "a..b", "A", "a_b", "a.-b", &long] {
+            let field = refused(|lease| lease.name = wrong.to_owned());
+            assert_eq!(field.as_deref(), Some("leaderElection.leaseName"), "{wrong}");
+        }
+        let long = "a".repeat(64);
+        for wrong in ["", "a.b", "a-", &long] {
+            let field = refused(|lease| lease.namespace = Some(wrong.to_owned()));
+            assert_eq!(field.as_deref(), Some("leaderElection.leaseNamespace"), "{wrong}");
+        }
+        assert_eq!(refused(|lease| lease.namespace = Some("kube-system".to_owned())), None);
+    }
+
+    #[test]
+    fn a_lease_is_not_asked_for_without_a_pause() {
+        let field = refused(|lease| lease.timing.retry_period = Duration::from_millis(1));
+        assert_eq!(field.as_deref(), Some("leaderElection.retryPeriod"));
     }
 }

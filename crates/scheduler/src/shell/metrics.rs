@@ -6,6 +6,7 @@ use crate::core::message::{Effect, Fact};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use std::sync::Arc;
@@ -33,9 +34,15 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Metrics of a process that asks for this lease; the name is empty if it needs none.
-    pub(crate) fn new(lease: &str) -> Self {
+    /// Metrics of a process that asks for this lease; the name is empty if it needs none. `unused_file` is 1 while its
+    /// configuration file says something that is not in use.
+    pub(crate) fn new(lease: &str, unused_file: Gauge) -> Self {
         let mut registry = Registry::default();
+        registry.register(
+            "tutti_configuration_unused",
+            "1 if the configuration file says something that is not in use: it was refused, or needs a restart",
+            unused_file,
+        );
         let mut metrics = Self {
             leading: Leading::register(&mut registry, lease),
             registry,
@@ -126,7 +133,7 @@ mod tests {
 
     #[test]
     fn steps_and_decisions_are_timed_each_by_itself() {
-        let metrics = Metrics::new("tutti");
+        let metrics = Metrics::new("tutti", Gauge::default());
         metrics.stepped(7, &[], Duration::from_millis(4));
         assert_has(&render(&metrics), &["tutti_decision_duration_seconds_count 0"]);
         let mut stopwatch = metrics.stopwatch();
@@ -159,7 +166,7 @@ mod tests {
 
     #[test]
     fn numbers_of_the_core_have_the_names_that_dashboards_know() {
-        let metrics = Metrics::new("tutti");
+        let metrics = Metrics::new("tutti", Gauge::default());
         let mut snapshot = Snapshot { counters: Counters::default(), gauges: Gauges::default() };
         snapshot.counters.group_attempts.entry("tutti".into()).or_default().unschedulable = 3;
         snapshot.counters.pod_seconds.observe(3);

@@ -23,7 +23,7 @@ mod watches;
 mod wires;
 mod workloads;
 
-pub use reload::{Adjust, follow};
+pub use reload::{Adjust, Followed, follow};
 pub use serve::serve;
 pub use state::{Dump, DumpError};
 pub use wires::Clients;
@@ -33,7 +33,6 @@ use crate::error::Error;
 use futures::{FutureExt as _, StreamExt as _};
 use kube::Client;
 use owner::Interrupt;
-use status::Status;
 use std::future::Future;
 use std::sync::Arc;
 use tutti_k8s::Capabilities;
@@ -68,7 +67,7 @@ pub async fn run_with(
 ) -> Result<(), Error> {
     config.validate()?;
     let stop = shutdown.map(|()| Interrupt::Stop).into_stream().boxed();
-    let status = Arc::new(Status::new(""));
+    let status = Arc::default();
     let wires = Wires::new(client, None)?;
     serve::start(&wires, config, capabilities, None, &status).run(stop).await?;
     Ok(())

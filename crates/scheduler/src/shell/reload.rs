@@ -1,6 +1,7 @@
 //! A configuration file that is followed while the process runs.
 
 use crate::config::{self, ConfigError, FileError, Settings};
+use prometheus_client::metrics::gauge::Gauge;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -12,13 +13,31 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 /// What command line options say on top of a file.
 pub type Adjust = Box<dyn Fn(Settings) -> Result<Settings, ConfigError> + Send>;
 
+/// Settings that may change.
+#[derive(Debug, Clone)]
+pub struct Followed {
+    /// What is in use.
+    pub settings: watch::Receiver<Settings>,
+    /// 1 while the file says something else: a new start would then go wrong, or make a difference.
+    pub(super) unused: Gauge,
+}
+
+/// Settings that come from no file.
+impl From<watch::Receiver<Settings>> for Followed {
+    fn from(settings: watch::Receiver<Settings>) -> Self {
+        Self { settings, unused: Gauge::default() }
+    }
+}
+
 /// Reads a file now and again whenever it changes.
 ///
 /// The first reading must be good. Later ones that are not are reported and change nothing. Must be called within a
 /// tokio runtime.
-pub fn follow(path: PathBuf, adjust: Adjust) -> Result<watch::Receiver<Settings>, FileError> {
+pub fn follow(path: PathBuf, adjust: Adjust) -> Result<Followed, FileError> {
     let first = look(&path, &adjust)?;
     let (tell, settings) = watch::channel(first);
+    let followed = Followed::from(settings);
+    let unused = followed.unused.clone();
     tokio::spawn(async move {
         let mut complaint: Option<String> = None;
         loop {
@@ -27,9 +46,10 @@ pub fn follow(path: PathBuf, adjust: Adjust) -> Result<watch::Receiver<Settings>
                 return;
             }
             complaint = look_again(&path, &adjust, &tell, complaint.as_deref());
+            unused.set(i64::from(complaint.is_some()));
         }
     });
-    Ok(settings)
+    Ok(followed)
 }
 
 /// Takes over what is new and good. Gives what is wrong, so that it is said once.

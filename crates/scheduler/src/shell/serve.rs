@@ -3,6 +3,7 @@
 use super::dumper::Dumper;
 use super::office::Office;
 use super::owner::{Clock, Ended, Interrupt, Owner};
+use super::reload::Followed;
 use super::requests::Requests;
 use super::send::Sender;
 use super::status::{Phase, Status};
@@ -37,12 +38,14 @@ type End = Shared<BoxFuture<'static, ()>>;
 /// `place` is where the lease is; without it there must never be two processes.
 pub async fn serve(
     clients: impl Into<Clients>,
-    mut settings: watch::Receiver<Settings>,
+    settings: impl Into<Followed>,
     place: Option<Place>,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
     let end: End = futures::FutureExt::boxed(shutdown).shared();
-    let status = Arc::new(Status::new(place.as_ref().map_or("", |place| &place.name)));
+    let Followed { mut settings, unused } = settings.into();
+    let lease = place.as_ref().map_or("", |place| &place.name);
+    let status = Arc::new(Status::new(lease, unused));
     let first = settings.borrow_and_update().clone();
     first.validate()?;
     let _server = match first.http.address {
@@ -52,7 +55,7 @@ pub async fn serve(
         }
         None => None,
     };
-    let timing = first.lease.map(|lease| lease.timing).unwrap_or_default();
+    let timing = first.lease.timing;
     let wires = Wires::new(clients, place.as_ref().map(|place| place.identity.clone()))?;
     let election = place.map(|place| Election::start(wires.client.clone(), place, timing));
     let standing = election.as_ref().map(Election::standing);
@@ -323,7 +326,7 @@ mod tests {
         Process {
             wires: Wires::new(Client::try_from(nowhere).expect("nobody is asked yet"), None)
                 .expect("it starts"),
-            status: Arc::new(Status::new("")),
+            status: Arc::default(),
             standing: standing.map(|standing| watch::channel(standing).1),
             gap,
             end: tokio::time::sleep(Duration::from_millis(20)).boxed().shared(),

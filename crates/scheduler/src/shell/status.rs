@@ -6,6 +6,7 @@ use super::numbers::Snapshot;
 use super::pulse::Pulses;
 use super::state::Dump;
 use crate::core::dump::Extras;
+use prometheus_client::metrics::gauge::Gauge;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
@@ -59,12 +60,19 @@ struct State {
     last_alive: Instant,
 }
 
+/// Of a process that needs no lease and has no file.
+impl Default for Status {
+    fn default() -> Self {
+        Self::new("", Gauge::default())
+    }
+}
+
 impl Status {
-    /// Of a process that asks for this lease; the name is empty if it needs none.
-    pub(crate) fn new(lease: &str) -> Self {
+    /// See [`Metrics::new`].
+    pub(crate) fn new(lease: &str, unused_file: Gauge) -> Self {
         let state = State { phase: Phase::Discovering, last_alive: Instant::now() };
         Self {
-            metrics: Metrics::new(lease),
+            metrics: Metrics::new(lease, unused_file),
             pulses: Pulses::default(),
             state: Mutex::new(state),
             owner: Mutex::default(),
@@ -154,7 +162,7 @@ mod tests {
 
     #[test]
     fn ready_means_that_it_schedules_or_could() {
-        let status = Status::new("");
+        let status = Status::default();
         assert!(status.ready().is_err());
         status.enter(Phase::Listing);
         assert!(status.ready().is_err());
@@ -174,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_scheduler_that_the_api_server_does_not_answer_is_not_ready_but_alive() {
-        let status = Status::new("");
+        let status = Status::default();
         status.enter(Phase::Scheduling);
         let now = Instant::now();
         let pulse = status.pulses.of("the watch of pod objects".to_owned(), false);
@@ -189,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_loop_that_hangs_is_not_live() {
-        let status = Status::new("");
+        let status = Status::default();
         let Some(long_ago) = Instant::now().checked_sub(SILENCE_MAX + Duration::from_secs(1)) else {
             return;
         };

@@ -124,7 +124,7 @@ impl World {
         let free = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a port");
         let address = free.local_addr().expect("it has an address");
         let http = HttpSettings { address: Some(address), ..HttpSettings::default() };
-        let settings = Settings { config, http, lease: None };
+        let settings = Settings { config, http, ..Settings::default() };
         drop(free);
         self.run_scheduler(ALONE, |end| {
             tutti_scheduler::serve(client, watch::channel(settings).1, None, end)
@@ -136,7 +136,7 @@ impl World {
     pub(crate) fn start_replica(&mut self, identity: &str, client: Client, config: Config, timing: Timing) {
         let lease = LeaseSettings { timing, ..LeaseSettings::default() };
         let http = HttpSettings { address: None, ..HttpSettings::default() };
-        let settings = Settings { config, http, lease: Some(lease) };
+        let settings = Settings { config, http, elects: true, lease };
         let (namespace, name) = (self.client.default_namespace().to_owned(), LEASE_NAME.to_owned());
         let place = Place { namespace, name, identity: identity.to_owned() };
         self.run_scheduler(identity, |end| {

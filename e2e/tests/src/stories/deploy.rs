@@ -89,7 +89,7 @@ pub(super) async fn the_chart_renders_to_what_the_api_server_takes(world: &World
         let settings = chart.settings()?;
         ensure!(settings.config.names_in_words().starts_with(names), "{settings:?}");
         ensure!(settings.config.bind_concurrency == concurrency, "{settings:?}");
-        let lease = settings.lease.context("replicas elect nobody")?;
+        let lease = settings.election().context("replicas elect nobody")?;
         ensure!(lease.name == "mine-scheduler", "rights are for a lease of another name: {lease:?}");
     }
     one_file_says_whether_groups_of_jobs_are_made_and_waited_for(world).await?;

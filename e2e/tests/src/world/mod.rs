@@ -197,7 +197,7 @@ impl<'a> World<'a> {
     pub(crate) fn start_scheduler_with_metrics(&self) -> anyhow::Result<Client> {
         let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
         let http = HttpSettings { address: Some(address), ..HttpSettings::default() };
-        let settings = Settings { config: Config::default(), http, lease: None };
+        let settings = Settings { http, ..Settings::default() };
         let client = self.scheduler_client.clone();
         self.spawn("scheduler", |ended| async move {
             Ok(tutti_scheduler::serve(client, watch::channel(settings).1, None, ended).await?)
