@@ -324,6 +324,10 @@ impl Elector {
             self.next_try = now;
             return;
         }
+        // Whoever leaves before it has waited for the leader before cannot give the lease back as if it had: it runs out.
+        if self.releasing && takeover {
+            return;
+        }
         self.told_leader = None;
         self.role = Role::Leader { renewed: sent };
         effects.push(Effect::Tell(News::Elected { term: record.transitions, takeover }));

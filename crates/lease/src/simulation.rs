@@ -256,6 +256,29 @@ fn a_killed_leader_is_replaced_after_its_lease_and_the_new_one_knows_that_it_too
 }
 
 #[test]
+fn who_leaves_while_it_takes_over_does_not_hide_that_somebody_was_killed() {
+    let timing = Timing::default();
+    let players = ["a", "b", "c"].map(|name| Player::new(name, timing, ms(0), 0));
+    let mut world = World::new(8, players.into());
+    world.pass(ms(30_000));
+    let leader = world.leader().expect("one leads");
+    world.kill(leader);
+    let claims = |player: &Player| matches!(player.request, Some((_, Request::Update { .. })));
+    let next = loop {
+        world.pass(ms(10));
+        if let Some(next) = world.players.iter().position(claims) {
+            break next;
+        }
+    };
+    world.release(next);
+    world.pass(ms(60_000));
+    assert!(world.players[next].released);
+    assert_eq!(world.leader(), Some(1 - next));
+    let terms = &world.players[1 - next].terms;
+    assert!(matches!(terms[..], [(_, true)]), "nobody has waited for whoever was killed: {terms:?}");
+}
+
+#[test]
 fn a_leader_that_cannot_renew_gives_up_before_others_may_lead_and_comes_back() {
     let mut world = two(4);
     world.pass(ms(30_000));

@@ -16,6 +16,8 @@ use tutti_model::Text;
 pub const API_VERSION: &str = "tutti.dev/v1alpha1";
 /// `kind` of the file.
 pub const KIND: &str = "SchedulerConfiguration";
+/// Instead of an address: nothing is served.
+const OFF: &str = "off";
 /// Largest file that is read. A configuration is a few kilobytes; a wrong path may be anything.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
@@ -168,8 +170,18 @@ struct LeaderElectionFile {
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 struct HttpFile {
     /// Address and port, or `off` to serve nothing.
+    #[serde(deserialize_with = "address_or_off")]
     address: String,
     debug_from_anywhere: bool,
+}
+
+fn address_or_off<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    match serde_json::Value::deserialize(deserializer)? {
+        serde_json::Value::String(text) => Ok(text),
+        // As above.
+        serde_json::Value::Bool(false) => Ok(OFF.to_owned()),
+        other => Err(serde::de::Error::custom(format!("{other} is neither IP:PORT nor {OFF}"))),
+    }
 }
 
 /// A time in the file.
@@ -281,7 +293,7 @@ impl From<&Settings> for File {
                 retry_period: Span(timing.retry_period),
             },
             http: HttpFile {
-                address: http.address.map_or_else(|| "off".to_owned(), |address| address.to_string()),
+                address: http.address.map_or_else(|| OFF.to_owned(), |address| address.to_string()),
                 debug_from_anywhere: http.debug_from_anywhere,
             },
         }
@@ -340,11 +352,11 @@ impl File {
 }
 
 fn read_address(text: &str) -> Result<Option<SocketAddr>, ConfigError> {
-    if text.is_empty() || text == "off" {
+    if text.is_empty() || text == OFF {
         return Ok(None);
     }
     let wrong = || {
-        let message = format!("{text:?} is no address: want IP:PORT, as in 127.0.0.1:10270, or off");
+        let message = format!("{text:?} is no address: want IP:PORT, as in 127.0.0.1:10270, or {OFF}");
         ConfigError::new("http.address", message)
     };
     text.parse().map(Some).map_err(|_| wrong())
@@ -470,7 +482,7 @@ jobIntegration: on
                 "leaderElection: {leaseDuration: 5s}".to_owned(),
                 "leaderElection.renewDeadline: want less than leaseDuration",
             ),
-            ("leaderElection: {leaseName: ''}".to_owned(), "leaderElection.leaseName: want up to 253"),
+            ("leaderElection: {leaseName: ''}".to_owned(), "leaderElection.leaseName: \"\" is no name of an object"),
             ("[".to_owned(), "(the file): is not YAML"),
             ("limits: {}\nlimits: {}".to_owned(), "(the file): is not YAML"),
         ] {

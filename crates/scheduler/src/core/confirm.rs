@@ -112,6 +112,8 @@ impl Confirms {
             Some(mut confirm) => {
                 confirm.placement.seats.extend(placement.seats);
                 confirm.placement.left_out = placement.left_out;
+                // These count those who wait here, too.
+                confirm.placement.groups = placement.groups;
                 confirm
             }
             None => Confirm { placement, open: BTreeSet::new() },

@@ -48,6 +48,7 @@ impl Core {
             }
             ObjectKind::PodGroup => {
                 for key in vanished(self.groups.keys(), &listed) {
+                    self.waiting.remove(&UnitKey::Group(key.clone()));
                     self.group_gone(&key, now);
                 }
             }
@@ -77,6 +78,7 @@ impl Core {
             }
             ObjectKind::Composite => {
                 for key in vanished(self.composites.keys(), &listed) {
+                    self.waiting.remove(&UnitKey::Composite(key.clone()));
                     self.composite_gone(&key, now);
                 }
             }
@@ -375,7 +377,7 @@ impl Core {
         self.priorities.leaves(&UnitKey::Group(key.clone()));
         self.group_writes.cancel(&UnitKey::Group(key.clone()));
         self.tree_changed(key);
-        self.trees.set_parent(&UnitKey::Group(key.clone()), None);
+        self.leave_tree(&UnitKey::Group(key.clone()), now);
         self.members.group_gone(key);
         self.withdraw_complaint(&known.uid);
         self.gang_gone(key, now);
@@ -413,7 +415,7 @@ impl Core {
         self.priorities.leaves(&UnitKey::Composite(key.clone()));
         self.group_writes.cancel(&UnitKey::Composite(key.clone()));
         self.composite_changed(key);
-        self.trees.set_parent(&UnitKey::Composite(key.clone()), None);
+        self.leave_tree(&UnitKey::Composite(key.clone()), now);
         self.withdraw_complaint(&known.uid);
         self.waits_no_longer(&UnitKey::Composite(key.clone()), now);
         self.tell(Event::CompositeGone(key.clone()), now);
@@ -459,9 +461,11 @@ impl Core {
             reported: None,
         });
         let changed = new || known.asks.as_deref() != group.as_ref();
+        let mut childless = None;
         if changed {
             known.asks = group.clone().map(Box::new);
-            self.trees.set_parent(unit, group.as_ref().and_then(|group| group.parent.as_ref()));
+            let parent = group.as_ref().and_then(|group| group.parent.as_ref());
+            childless = self.trees.set_parent(unit, parent);
         }
         known.trouble = errors.first().map(|error| Text::from(error.detail()));
         known.generation = generation;
@@ -475,10 +479,11 @@ impl Core {
         if report {
             known.reported = Some(version);
         }
-        Some(SeenGroup { group, changed, errors: if report { errors } else { Vec::new() } })
+        Some(SeenGroup { group, changed, childless, errors: if report { errors } else { Vec::new() } })
     }
 
     fn tell_seen(&mut self, unit: &UnitKey, event: Event, seen: SeenGroup, now: Time) {
+        self.forget_childless(seen.childless, now);
         self.tell(event, now);
         if seen.changed && seen.group.is_some() {
             self.repeat_refusal(unit, now);
@@ -555,6 +560,8 @@ struct SeenGroup {
     group: Option<Group>,
     /// True if its condition has to speak of another one than before.
     changed: bool,
+    /// The composite that it was the last part of before.
+    childless: Option<ObjectKey>,
     /// What was not understood, unless that was said already.
     errors: Vec<ObjectError>,
 }

@@ -32,7 +32,8 @@ const MARK_AFTER_SECONDS: i64 = 10;
 /// Marks are written so much later than they are wanted: by then it is known what else was written on the group at that
 /// moment, and the mark is not refused because of it.
 const MARK_PAUSE: Duration = Duration::from_millis(250);
-/// Marks that the server did not want are tried again so much later: nobody else would think of them.
+/// Marks, and what is said for good, are tried again so much later if the server did not want them: nobody else would
+/// think of them.
 const MARK_AGAIN_SECONDS: i64 = 60;
 /// While bindings of a gang are under way it is not judged; it is looked at again so much later.
 const BUSY_SECONDS: i64 = 1;
@@ -312,6 +313,18 @@ impl Core {
         gang.marks_not_before = None;
     }
 
+    /// What was to be said on a group, or on what it is part of, could not be said; it is looked at again later, because
+    /// nobody else would think of it.
+    pub(super) fn tell_again(&mut self, unit: &UnitKey, now: Time) {
+        let groups = match unit {
+            UnitKey::Composite(composite) => self.groups_below(vec![composite.clone()]),
+            UnitKey::Group(group) | UnitKey::Pod(group) => BTreeSet::from([group.clone()]),
+        };
+        for group in groups {
+            self.gangs.look_by(&group, Some(now.plus_seconds(MARK_AGAIN_SECONDS)));
+        }
+    }
+
     /// A composite has changed, and with it what its groups are part of.
     pub(super) fn composite_changed(&mut self, composite: &ObjectKey) {
         let groups = self.groups_around(composite);
@@ -374,8 +387,13 @@ impl Core {
         let alone =
             self.groups.get(group).is_some_and(|known| known.asks.is_some() && self.is_in_tree(group));
         let minimum = gang.minimum.or(alone.then_some(1));
-        let Some(minimum) = minimum.filter(|_| gang.ours > 0) else {
+        let (is_ours, counted) = (gang.ours > 0, gang.counted());
+        let Some(minimum) = minimum.filter(|_| is_ours) else {
             self.forget_partial(group, now);
+            let is_understood = self.groups.get(group).is_some_and(|known| known.asks.is_some());
+            if is_ours && is_understood && counted > 0 {
+                self.tell_complete(group, counted, 1, now);
+            }
             return;
         };
         if gang.bound.is_empty() {
@@ -387,6 +405,7 @@ impl Core {
             if let Some(gang) = self.gangs.by_group.get_mut(group) {
                 gang.was_complete = true;
             }
+            self.tell_complete(group, counted, minimum, now);
         }
         if let Some(gang) = self.gangs.by_group.get_mut(group) {
             gang.reviewed = true;

@@ -218,11 +218,12 @@ impl Pace {
         Self { usual, per_second: usual, thousandths: usual * 1000, filled: Time(i64::MIN) }
     }
 
-    /// So many wait. What was reached once is kept up until nothing waits any more, or the end would take for ever.
+    /// So many wait. What was reached once is kept up until the rest passes within a second as usual, or the end would
+    /// take for ever.
     pub(crate) fn hurry(&mut self, backlog: usize) {
-        let needed = i64::try_from(backlog).unwrap_or(i64::MAX) / BACKLOG_SECONDS;
-        let kept = if backlog == 0 { self.usual } else { self.per_second };
-        self.per_second = kept.max(needed);
+        let backlog = i64::try_from(backlog).unwrap_or(i64::MAX);
+        let kept = if backlog <= self.usual { self.usual } else { self.per_second };
+        self.per_second = kept.max(backlog / BACKLOG_SECONDS);
     }
 
     /// Takes one token if there is one.
@@ -352,6 +353,16 @@ mod tests {
             waiting -= (0..waiting).take_while(|_| pace.take(now)).count();
         }
         assert_eq!(waiting, 0);
+    }
+
+    #[test]
+    fn a_pace_that_was_hurried_is_the_usual_one_again_although_something_always_waits() {
+        let mut pace = Pace::new(10);
+        pace.hurry(100_000);
+        assert!((0..2_000).all(|_| pace.take(NOW.plus_seconds(1))));
+        pace.hurry(3);
+        let later = NOW.plus_seconds(60);
+        assert_eq!((0..2_000).filter(|_| pace.take(later)).count(), 10);
     }
 
     #[test]

@@ -66,14 +66,14 @@ impl Core {
     }
 
     /// Tells seats of groups that would have what they need from those of groups that would be below their minimum, or
-    /// whose composites would. Nobody starts whose minimum is not known.
+    /// whose composites would. Nobody starts whose minimum is not known, or that of a composite above it.
     fn split_short(&self, seats: Vec<Seat>) -> (Vec<Seat>, Vec<Seat>) {
         let group_of = |seat: &Seat| self.pods.get(&seat.pod).and_then(|known| known.group.clone());
         let mut more: BTreeMap<ObjectKey, usize> = BTreeMap::new();
         for group in seats.iter().filter_map(group_of) {
             *more.entry(group).or_default() += 1;
         }
-        more.retain(|group, count| !self.is_short(group, *count));
+        more.retain(|group, count| !self.is_short(group, *count) && self.knows_tree_of(group));
         // Others of the same trees may be on their way already.
         let in_trees = more.keys().filter(|group| self.is_in_tree(group));
         let beside: BTreeSet<ObjectKey> = in_trees.flat_map(|group| self.groups_beside(group)).collect();
@@ -89,7 +89,7 @@ impl Core {
     /// True if a group would be below its minimum with so many more members, or nobody knows what that is.
     fn is_short(&self, group: &ObjectKey, more: usize) -> bool {
         let Some((counted, minimum)) = self.gangs.progress(group) else {
-            return !self.groups.contains_key(group);
+            return self.groups.get(group).is_none_or(|known| known.asks.is_none());
         };
         let enough = (minimum as usize).saturating_sub(counted as usize + more);
         enough > 0 && self.under_way_of(group).take(enough).count() < enough

@@ -425,6 +425,7 @@ impl Core {
                 let is_replaced = self.group_writes.contains(group);
                 if let Some(known) = self.known_group_mut(group).filter(|_| !is_replaced) {
                     known.scheduled.give_up();
+                    self.tell_again(group, now);
                 }
             }
             WriteKey::Marks(group) => self.marks_written(group, false, now),

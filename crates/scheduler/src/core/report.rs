@@ -71,15 +71,15 @@ impl Core {
 
     /// A group or composite has what it needs.
     fn standing_met(&mut self, standing: &Standing, placement: &Placement, now: Time) {
-        let is_member = |seat: &&Seat| match &standing.group {
-            UnitKey::Group(key) => {
-                self.pods.get(&seat.pod).is_some_and(|known| known.group.as_ref() == Some(key))
-            }
-            UnitKey::Composite(_) | UnitKey::Pod(_) => true,
+        let groups = match &standing.group {
+            UnitKey::Composite(key) => self.groups_below(vec![key.clone()]),
+            UnitKey::Group(key) | UnitKey::Pod(key) => BTreeSet::from([key.clone()]),
         };
+        let group_of = |seat: &Seat| self.pods.get(&seat.pod).and_then(|known| known.group.as_ref());
+        let is_member = |seat: &&Seat| group_of(seat).is_some_and(|group| groups.contains(group));
         let seats: Vec<&Seat> = placement.seats.iter().filter(is_member).collect();
         if seats.is_empty() {
-            // It has started before, and nobody has joined it now.
+            // It has started before, and nobody has joined it now; or what was decided for it could not be kept.
             return;
         }
         let nodes: BTreeSet<&Text> = seats.iter().map(|seat| &seat.node).collect();
@@ -94,6 +94,28 @@ impl Core {
             message = format!("{message}; {scattered}");
         }
         self.group_placed(&standing.group, &Text::from(message), now);
+    }
+
+    /// A group that is complete, and what it is part of, are told so if they were not when they started: whoever led then
+    /// may have ended before it could, or somebody else has bound the members.
+    pub(super) fn tell_complete(&mut self, group: &ObjectKey, counted: u32, minimum: u32, now: Time) {
+        self.tell_started(&UnitKey::Group(group.clone()), now, || {
+            format!("{counted} of at least {minimum} members run")
+        });
+        if self.is_in_tree(group) {
+            for composite in self.composites_above(group) {
+                self.tell_started(&UnitKey::Composite(composite), now, || "enough groups run".to_owned());
+            }
+        }
+    }
+
+    fn tell_started(&mut self, unit: &UnitKey, now: Time, message: impl Fn() -> String) {
+        let is_told = self.known_group_mut(unit).is_none_or(|known| known.scheduled.holds());
+        if !is_told {
+            self.waiting.remove(unit);
+            let message = Text::from(message());
+            self.set_group_condition(unit, ConditionStatus::True, SCHEDULED, message, now, now);
+        }
     }
 
     fn group_placed(&mut self, group: &UnitKey, message: &Text, now: Time) {
@@ -177,7 +199,14 @@ impl Core {
     fn group_refused(&mut self, key: &UnitKey, refusal: &Refusal, sentence: &Text, now: Time) {
         let reason = reason_of(refusal);
         let due = if is_gathering(refusal) { now.plus_seconds(GATHERING_SECONDS) } else { now };
-        if matches!(refusal, Refusal::GroupMissing { .. }) {
+        // To what is not there nothing can be said, and what was not understood has been told that. Once it is there, it
+        // is decided on anew.
+        let is_missing = match refusal {
+            Refusal::GroupMissing { .. } => true,
+            Refusal::CompositeMissing { composite } => *key == UnitKey::Composite(composite.clone()),
+            _ => false,
+        };
+        if is_missing {
             self.waiting.remove(key);
             return;
         }

@@ -6,7 +6,7 @@
 use super::{Core, KnownGroup, UnitKey};
 use std::collections::{BTreeMap, BTreeSet};
 use tutti_model::tree::{Ancestry, TREE_DEPTH_MAX, ancestry};
-use tutti_model::{ObjectKey, Policy};
+use tutti_model::{ObjectKey, Policy, Time};
 
 /// Children of composites, as far as they were seen.
 #[derive(Debug, Default)]
@@ -16,23 +16,24 @@ pub(crate) struct Trees {
 }
 
 impl Trees {
-    /// A group or composite has this parent from now on, or none.
-    pub(super) fn set_parent(&mut self, unit: &UnitKey, parent: Option<&ObjectKey>) {
+    /// A group or composite has this parent from now on, or none. Gives the one before if that has lost its last child.
+    pub(super) fn set_parent(&mut self, unit: &UnitKey, parent: Option<&ObjectKey>) -> Option<ObjectKey> {
         if self.parents.get(unit) == parent {
-            return;
+            return None;
         }
-        if let Some(before) = self.parents.remove(unit)
-            && let Some(children) = self.children.get_mut(&before)
-        {
+        let before = self.parents.remove(unit);
+        if let Some(children) = before.as_ref().and_then(|before| self.children.get_mut(before)) {
             children.remove(unit);
-            if children.is_empty() {
-                self.children.remove(&before);
-            }
+        }
+        let childless = before.filter(|before| self.children(before).next().is_none());
+        if let Some(childless) = &childless {
+            self.children.remove(childless);
         }
         if let Some(parent) = parent {
             self.parents.insert(unit.clone(), parent.clone());
             self.children.entry(parent.clone()).or_default().insert(unit.clone());
         }
+        childless
     }
 
     fn children(&self, composite: &ObjectKey) -> impl Iterator<Item = &UnitKey> {
@@ -49,6 +50,20 @@ pub(super) struct ShortComposite {
 }
 
 impl Core {
+    /// A group or composite is part of nothing any more.
+    pub(super) fn leave_tree(&mut self, unit: &UnitKey, now: Time) {
+        let childless = self.trees.set_parent(unit, None);
+        self.forget_childless(childless, now);
+    }
+
+    /// Nobody waits any more because of a composite that is not there and that nobody is part of.
+    pub(super) fn forget_childless(&mut self, composite: Option<ObjectKey>, now: Time) {
+        let unknown = composite.filter(|composite| !self.composites.contains_key(composite));
+        if let Some(unit) = unknown.map(UnitKey::Composite) {
+            self.waits_no_longer(&unit, now);
+        }
+    }
+
     /// Composites above a group, the nearest first. What is not in a proper tree has none.
     pub(super) fn composites_above(&self, group: &ObjectKey) -> Vec<ObjectKey> {
         let parent = self.trees.parents.get(&UnitKey::Group(group.clone()));
@@ -111,6 +126,12 @@ impl Core {
         self.groups_below(vec![top])
     }
 
+    /// True if every composite above a group is there and was understood.
+    pub(super) fn knows_tree_of(&self, group: &ObjectKey) -> bool {
+        let is_known = |key: &ObjectKey| self.composites.get(key).is_some_and(|known| known.asks.is_some());
+        self.composites_above(group).iter().all(is_known)
+    }
+
     /// True if a group is part of something larger.
     pub(super) fn is_in_tree(&self, group: &ObjectKey) -> bool {
         self.trees.parents.contains_key(&UnitKey::Group(group.clone()))
@@ -162,10 +183,10 @@ mod tests {
         let (a, b) = (ObjectKey::new("n", "a"), ObjectKey::new("n", "b"));
         let child = UnitKey::Group(ObjectKey::new("n", "g"));
         let mut trees = Trees::default();
-        trees.set_parent(&child, Some(&a));
-        trees.set_parent(&child, Some(&b));
+        assert_eq!(trees.set_parent(&child, Some(&a)), None);
+        assert_eq!(trees.set_parent(&child, Some(&b)), Some(a.clone()));
         assert_eq!((trees.children(&a).count(), trees.children(&b).count()), (0, 1));
-        trees.set_parent(&child, None);
+        assert_eq!(trees.set_parent(&child, None), Some(b));
         assert!(trees.children.is_empty() && trees.parents.is_empty(), "{trees:?}");
     }
 }

@@ -173,6 +173,8 @@ impl Core {
                 wait.placement.claims.sort_by(|(a, _), (b, _)| a.cmp(b));
                 wait.placement.claims.dedup_by(|(a, _), (b, _)| a == b);
                 wait.placement.left_out = placement.left_out;
+                // These count those who wait here, too.
+                wait.placement.groups = placement.groups;
                 wait.uids.extend(uids);
                 wait
             }

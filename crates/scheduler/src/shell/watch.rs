@@ -54,7 +54,8 @@ impl<S, G, L, D> Watch<S, G, L, D> {
         // Lists are read at the newest version, never from a cache that may be behind. (Streamed lists would be: the
         // watcher asks for them at version 0.)
         let config = watcher::Config::default().page_size(PAGE_SIZE);
-        let mut stream = pin!(watcher(api, config));
+        let watched = || watcher(api.clone(), config.clone());
+        let mut stream = pin!(watched());
         let mut backoff = DefaultBackoff::default();
         let mut trouble = Trouble::default();
         let mut repeats = Repeats::default();
@@ -70,6 +71,11 @@ impl<S, G, L, D> Watch<S, G, L, D> {
                         return;
                     }
                     tokio::time::sleep(pause(&error, backoff.next())).await;
+                    if refusal_of(&error).is_some() {
+                        // The core does without the kind from now on. Only a list tells it that it need not any more, and
+                        // a watch that was refused would go on without one.
+                        stream.set(watched());
+                    }
                     continue;
                 }
             };
@@ -159,8 +165,14 @@ fn pause(error: &watcher::Error, planned: Option<Duration>) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::{Request, Response};
+    use kube::Client;
+    use kube::client::Body;
     use kube::core::Status;
     use serde_json::json;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use tutti_k8s::NamespaceView;
 
     #[test]
     fn trouble_is_told_once_and_a_refusal_even_if_it_comes_later() {
@@ -175,6 +187,58 @@ mod tests {
         assert_eq!(told(&[500, 503, 500]), [true, false, false]);
         assert_eq!(told(&[500, 403, 404, 500]), [true, true, false, false]);
         assert_eq!(told(&[403, 500, 403]), [true, false, false]);
+    }
+
+    /// A server without objects that refuses the first so many watches.
+    fn refusing(watches: usize) -> Client {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let asked = Arc::clone(&asked);
+            async move {
+                let answer = |code: u16, body: serde_json::Value| {
+                    Response::builder().status(code).body(Body::from(body.to_string().into_bytes()))
+                };
+                let watches_now = request.uri().query().is_some_and(|query| query.contains("watch="));
+                if !watches_now {
+                    let metadata = json!({"resourceVersion": "1"});
+                    return answer(200, json!({"kind": "List", "items": [], "metadata": metadata}));
+                }
+                if asked.fetch_add(1, Ordering::Relaxed) < watches {
+                    return answer(403, json!({"kind": "Status", "code": 403, "message": "no"}));
+                }
+                std::future::pending().await
+            }
+        });
+        Client::new(service, "default")
+    }
+
+    #[tokio::test]
+    async fn a_kind_whose_watch_was_refused_is_listed_again() {
+        let kind = ObjectKind::Namespace;
+        let watch = Watch {
+            kind,
+            what: "namespace",
+            started: move || Seen::Input(Input::ListStarted(kind)),
+            done: move || Seen::Input(Input::ListDone(kind)),
+            set: |_: NamespaceView| Seen::WorkloadsDone,
+            gone: |_: NamespaceView| Seen::WorkloadsDone,
+            unchanged: Counter::default(),
+            pace: None,
+        };
+        let (tell, mut told) = mpsc::channel(16);
+        let task = tokio::spawn(watch.run(Api::<NamespaceView>::all(refusing(1)), tell));
+        let mut words = Vec::new();
+        while words.len() < 5 {
+            let next = tokio::time::timeout(PAUSE_MAX, told.recv()).await;
+            words.push(match next.unwrap_or_else(|_| panic!("nothing after {words:?}")) {
+                Some(Seen::Input(Input::ListStarted(_))) => "started",
+                Some(Seen::Input(Input::ListDone(_))) => "done",
+                Some(Seen::Input(Input::ListRefused { .. })) => "refused",
+                other => panic!("{other:?}"),
+            });
+        }
+        assert_eq!(words, ["started", "done", "refused", "started", "done"]);
+        task.abort();
     }
 
     #[test]

@@ -73,6 +73,10 @@ pub(super) async fn the_chart_renders_to_what_the_api_server_takes(world: &World
         "config": {"limits": {"bindConcurrency": 7}, "gangs": {"whenBroken": "Unwind"}},
         "nodeSelector": {"node-role.kubernetes.io/control-plane": ""},
         "tolerations": [{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}],
+        "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{
+            "weight": 1, "podAffinityTerm": {"topologyKey": "topology.kubernetes.io/zone"},
+        }]}},
+        "imagePullSecrets": [{"name": "registry"}], "terminationGracePeriodSeconds": 45, "logLevel": "debug",
     });
     for (values, names, concurrency) in [(json!({}), "tutti", 100), (all_values, "default-scheduler", 7)] {
         let chart = Chart::taken(world, &values).await?;

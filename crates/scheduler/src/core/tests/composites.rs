@@ -2,7 +2,7 @@
 
 use super::sim::{Fault, Sim, key};
 use crate::core::gangs::GangState;
-use tutti_k8s::ObjectKind;
+use tutti_k8s::{Condition, ObjectKind};
 
 /// Longer than a gang may take to become complete.
 const GRACE_SECONDS: i64 = 310;
@@ -242,4 +242,73 @@ fn composites_within_each_other_without_an_end_break_nothing() {
     sim.pod("beside", None, 1);
     sim.run();
     assert_eq!(sim.bound(), 5);
+}
+
+#[test]
+fn a_composite_of_which_nothing_starts_is_not_told_that_it_has() {
+    let mut sim = Sim::new();
+    sim.node("a", 6);
+    sim.composite("top", None, 1);
+    sim.composite("inner", Some("top"), 2);
+    sim.child("l", "inner", 2);
+    sim.child("r", "inner", 2);
+    sim.child("side", "top", 2);
+    sim.step();
+    sim.delete_pod("r-0");
+    sim.run_for(5);
+    let holds =
+        |sim: &Sim, name: &str| sim.composite_conditions.get(&key(name)).is_some_and(Condition::holds);
+    assert_eq!((sim.bound(), holds(&sim, "top"), holds(&sim, "inner")), (2, true, false));
+    sim.pod("r-0", Some("r"), 1);
+    sim.run_for(10);
+    assert_eq!((sim.bound(), holds(&sim, "inner")), (6, true));
+}
+
+#[test]
+fn a_group_that_joins_a_tree_which_is_about_to_start_is_told_that_it_has_started() {
+    let mut sim = Sim::new();
+    sim.node("a", 6);
+    sim.composite("top", None, 1);
+    sim.child("l", "top", 2);
+    sim.child("r", "top", 2);
+    sim.delete_pod("r-1");
+    sim.step();
+    // The last look is under way when the other group becomes complete.
+    sim.pod("r-1", Some("r"), 1);
+    sim.step();
+    sim.run_for(30);
+    assert_eq!(sim.bound(), 4);
+    for group in ["l", "r"] {
+        assert!(sim.group_conditions[&key(group)].holds(), "{:?}", sim.group_conditions[&key(group)]);
+    }
+}
+
+#[test]
+fn a_tree_that_was_started_before_a_crash_is_told_so_by_whoever_comes_next() {
+    let mut sim = pair();
+    sim.refuses_conditions = true;
+    sim.run();
+    assert_eq!((sim.bound(), sim.composite_conditions.len()), (4, 0));
+    sim.refuses_conditions = false;
+    sim.restart();
+    sim.run_for(5);
+    assert!(sim.composite_conditions[&key("top")].holds());
+    assert!(sim.group_conditions[&key("l")].holds() && sim.group_conditions[&key("r")].holds());
+}
+
+#[test]
+fn nothing_is_kept_of_a_composite_that_went_before_its_groups() {
+    let mut sim = pair();
+    sim.delete_node("a");
+    sim.run_for(5);
+    sim.delete_composite("top");
+    sim.run_for(5);
+    for group in ["l", "r"] {
+        for pod in [format!("{group}-0"), format!("{group}-1")] {
+            sim.delete_pod(&pod);
+        }
+        sim.delete_group(group);
+    }
+    sim.run_for(5);
+    assert_eq!((sim.core.waits.len(), sim.core.waiting.len()), (0, 0));
 }

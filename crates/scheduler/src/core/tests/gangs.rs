@@ -4,7 +4,7 @@ use super::sim::{Fault, Sim, key};
 use crate::core::gangs::GangState;
 use crate::core::message::Fact;
 use tutti_k8s::{ConditionStatus, GroupMarks, ObjectKind, WhenBroken};
-use tutti_model::Time;
+use tutti_model::{ModelError, Time};
 
 /// Longer than a gang may take to become complete.
 pub(super) const GRACE_SECONDS: i64 = 310;
@@ -378,4 +378,35 @@ fn a_bound_member_that_vanishes_stops_those_that_were_to_join_it() {
     sim.pod("g-3", Some("g"), 1);
     sim.run();
     assert_eq!(sim.bound(), 2);
+}
+
+#[test]
+fn a_gang_that_was_started_before_a_crash_is_told_so_by_whoever_comes_next() {
+    let mut sim = Sim::with_gang(3, 3);
+    sim.refuses_conditions = true;
+    sim.run();
+    assert_eq!((sim.bound(), sim.group_conditions.len()), (3, 0));
+    sim.refuses_conditions = false;
+    sim.restart();
+    sim.run_for(5);
+    let condition = &sim.group_conditions[&key("g")];
+    assert!(condition.holds(), "{condition:?}");
+    assert_eq!(&*condition.message, "3 of at least 3 members run");
+    sim.run_for(5);
+    assert_eq!(sim.group_patches.len(), 1, "once");
+}
+
+#[test]
+fn a_gang_of_which_nobody_knows_the_minimum_any_more_does_not_start() {
+    let mut sim = Sim::with_gang(4, 4);
+    sim.step();
+    // It is about to be read once more. What is found then cannot be understood.
+    sim.group_errors.insert(key("g"), ModelError::new("metadata.annotations", "is wrong"));
+    sim.notify_group("g");
+    sim.run_for(5);
+    assert_eq!(sim.binds.len(), 0);
+    sim.group_errors.clear();
+    sim.notify_group("g");
+    sim.run_for(5);
+    assert_eq!(sim.bound(), 4);
 }

@@ -57,6 +57,11 @@ pub(super) struct Sim {
     /// Groups and composites that were read once more before something of theirs started, in order.
     pub(super) looks: Vec<String>,
     pub(super) group_conditions: BTreeMap<ObjectKey, Condition>,
+    pub(super) composite_conditions: BTreeMap<ObjectKey, Condition>,
+    /// What is wrong with a group, if it cannot be understood.
+    pub(super) group_errors: BTreeMap<ObjectKey, ModelError>,
+    /// Nothing that is said on groups is written.
+    pub(super) refuses_conditions: bool,
     group_versions: BTreeMap<ObjectKey, u64>,
     nodes: BTreeMap<Text, Node>,
     /// Pods that nobody makes again.
@@ -157,6 +162,9 @@ impl Sim {
             composites: BTreeMap::new(),
             looks: Vec::new(),
             group_conditions: BTreeMap::new(),
+            composite_conditions: BTreeMap::new(),
+            group_errors: BTreeMap::new(),
+            refuses_conditions: false,
             group_versions: BTreeMap::new(),
             nodes: BTreeMap::new(),
             uncontrolled: BTreeSet::new(),
@@ -333,7 +341,11 @@ impl Sim {
     }
 
     pub(super) fn group_reading(&self, key: &ObjectKey) -> GroupReading {
+        let error = self.group_errors.get(key);
+        let errors = error.map(|error| ObjectError::new(ObjectKind::PodGroup, key.clone(), error.clone()));
         GroupReading {
+            group: error.is_none().then(|| self.groups[key].clone()),
+            errors: errors.into_iter().collect(),
             version: self.group_version(key),
             scheduled: self.group_conditions.get(key).cloned(),
             priority_class: self.priority_classes.get(key).cloned(),
@@ -344,7 +356,11 @@ impl Sim {
     }
 
     fn composite_reading(&self, key: &ObjectKey) -> GroupReading {
-        GroupReading { version: self.version.to_string().into(), ..reading_of(&self.composites[key]) }
+        GroupReading {
+            version: self.version.to_string().into(),
+            scheduled: self.composite_conditions.get(key).cloned(),
+            ..reading_of(&self.composites[key])
+        }
     }
 
     fn group_version(&self, key: &ObjectKey) -> Text {
@@ -500,8 +516,16 @@ impl Sim {
             }
             Effect::PatchGroupCondition { group, uid, condition, .. } => {
                 let key = group.object().clone();
+                if self.refuses_conditions {
+                    return written(WriteKey::Group(group), false);
+                }
                 if let UnitKey::Composite(key) = &group {
                     let exists = self.composites.get(key).is_some_and(|found| found.uid == uid);
+                    if exists {
+                        self.composite_conditions.insert(key.clone(), *condition);
+                        self.version += 1;
+                        self.tell_composite(&key.name.clone());
+                    }
                     return written(WriteKey::Group(group), exists);
                 }
                 let exists = self.groups.get(&key).is_some_and(|found| found.uid == uid);

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use tutti_k8s::{ClaimReading, ClassReading, LimitsReading, ObjectKind, VolumeReading};
 use tutti_model::scenario::Scenario;
-use tutti_model::{ClaimRef, ObjectKey, Storage, Text, Volume, VolumeClaim};
+use tutti_model::{ClaimRef, ModelError, ObjectKey, Storage, Text, Volume, VolumeClaim};
 
 /// Claims, volumes, classes and limits of the simulated cluster.
 #[derive(Default)]
@@ -319,4 +319,24 @@ fn storage_that_is_not_understood_is_reported_on_itself_and_its_pod_waits() {
     assert_eq!(events.len(), 1);
     assert_eq!(events[0].regarding.kind.as_ref(), "PersistentVolumeClaim");
     assert_eq!(sim.bound(), 0);
+}
+
+#[test]
+fn a_gang_of_which_nobody_knows_the_minimum_any_more_does_not_start_when_its_volumes_are_there() {
+    let mut sim = Sim::with_storage(MADE);
+    sim.gang("g", 2);
+    sim.pod_with_claim("g-0", Some("g"), "c");
+    sim.pod("g-1", Some("g"), 1);
+    sim.run_for(5);
+    sim.group_errors.insert(key("g"), ModelError::new("metadata.annotations", "is wrong"));
+    sim.set_minimum("g", 3);
+    sim.run_for(5);
+    sim.bind_claim("c", "v");
+    sim.run_for(5);
+    assert_eq!(sim.binds, Vec::<String>::new(), "it needs three, but that cannot be read");
+    sim.group_errors.clear();
+    sim.pod("g-2", Some("g"), 1);
+    sim.notify_group("g");
+    sim.run_for(5);
+    assert_eq!(sim.bound(), 3);
 }

@@ -5,7 +5,7 @@ use super::server::{Binder, SimGroup, SimPod};
 use super::tally::Deed;
 use std::collections::BTreeMap;
 use tutti_engine::{Seat, UnitKey};
-use tutti_k8s::WhenBroken;
+use tutti_k8s::{Condition, WhenBroken};
 use tutti_model::{ObjectKey, Phase, Text};
 use tutti_scheduler::core::gangs::GangState;
 use tutti_scheduler::core::message::Effect;
@@ -214,6 +214,9 @@ impl Sim {
         if let Some(key) = self.unmarked_gang(|_| true) {
             return Err(format!("{key} is complete and not marked so"));
         }
+        if let Some(key) = self.untold_start() {
+            return Err(format!("{key} has what it needs and was not told that it has started"));
+        }
         for (name, node) in &self.server.nodes {
             let sits = |pod: &&SimPod| pod.pod.node.as_ref() == Some(name) && !pod.is_over();
             let used: i64 = self.server.pods.values().filter(sits).map(SimPod::cpu).sum();
@@ -234,6 +237,32 @@ impl Sim {
             bound > 0 && !is_short && lasting && !group.marks.fully_bound && asked(key)
         };
         self.server.groups.iter().find(is_unmarked).map(|(key, _)| key)
+    }
+
+    /// A group or composite that has all it needs and does not say that it was scheduled.
+    fn untold_start(&self) -> Option<&ObjectKey> {
+        let members = self.server.counted_by_group();
+        let runs = |(key, group): &(&ObjectKey, &SimGroup)| {
+            let (counted, bound) = members.get(*key).copied().unwrap_or_default();
+            let is_ours =
+                |pod: &SimPod| pod.pod.group.as_ref() == Some(*key) && &*pod.pod.scheduler_name == "tutti";
+            bound > 0
+                && counted >= group.minimum()
+                && !self.server.is_tree_short(key, &members)
+                && self.server.pods.values().any(is_ours)
+        };
+        let is_told = |group: &SimGroup| group.condition.as_ref().is_some_and(Condition::holds);
+        self.server.groups.iter().filter(runs).find_map(|(key, group)| {
+            // Of a tree without a root nobody knows what it needs.
+            let is_whole = self.server.has_whole_tree(key);
+            let above = self.server.above(key).into_iter().filter(|_| is_whole);
+            let composites = above.filter_map(|composite| self.server.composites.get_key_value(&composite));
+            [(key, group)]
+                .into_iter()
+                .chain(composites)
+                .find(|(_, group)| !is_told(group))
+                .map(|(key, _)| key)
+        })
     }
 
     /// True if a pod that waits has all it needs: if it is a member, enough others.

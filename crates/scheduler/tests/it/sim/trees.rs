@@ -15,7 +15,7 @@ type Counted<'a> = BTreeMap<&'a ObjectKey, (u32, u32)>;
 
 impl Server {
     /// Composites above a group, the nearest first, as far as they are there.
-    fn above(&self, group: &ObjectKey) -> Vec<ObjectKey> {
+    pub(super) fn above(&self, group: &ObjectKey) -> Vec<ObjectKey> {
         let mut path = Vec::new();
         let mut next = self.groups.get(group).and_then(|group| group.group.parent.clone());
         while let Some(composite) = next.filter(|_| path.len() < DEPTH_MAX) {
