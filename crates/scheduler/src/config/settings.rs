@@ -95,7 +95,7 @@ impl Settings {
     /// Fields that differ from `other` and that a running process cannot change.
     pub fn needs_restart(&self, other: &Self) -> Vec<&'static str> {
         let mut fields = Vec::new();
-        if (self.elects, &self.lease) != (other.elects, &other.lease) {
+        if self.election() != other.election() {
             fields.push("leaderElection");
         }
         if self.http != other.http {

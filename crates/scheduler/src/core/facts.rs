@@ -457,6 +457,7 @@ impl Core {
             asks: None,
             trouble: None,
             scheduled: Belief::default(),
+            said_again_at: None,
             complained_at: None,
             reported: None,
         });
@@ -464,6 +465,7 @@ impl Core {
         let mut childless = None;
         if changed {
             known.asks = group.clone().map(Box::new);
+            known.said_again_at = None;
             let parent = group.as_ref().and_then(|group| group.parent.as_ref());
             childless = self.trees.set_parent(unit, parent);
         }

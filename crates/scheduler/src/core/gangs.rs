@@ -32,8 +32,7 @@ const MARK_AFTER_SECONDS: i64 = 10;
 /// Marks are written so much later than they are wanted: by then it is known what else was written on the group at that
 /// moment, and the mark is not refused because of it.
 const MARK_PAUSE: Duration = Duration::from_millis(250);
-/// Marks, and what is said for good, are tried again so much later if the server did not want them: nobody else would
-/// think of them.
+/// Marks that the server did not want are tried again so much later: nobody else would think of them.
 const MARK_AGAIN_SECONDS: i64 = 60;
 /// While bindings of a gang are under way it is not judged; it is looked at again so much later.
 const BUSY_SECONDS: i64 = 1;
@@ -313,15 +312,15 @@ impl Core {
         gang.marks_not_before = None;
     }
 
-    /// What was to be said on a group, or on what it is part of, could not be said; it is looked at again later, because
+    /// What was to be said on a group, or on what it is part of, could not be said; it is looked at again then, because
     /// nobody else would think of it.
-    pub(super) fn tell_again(&mut self, unit: &UnitKey, now: Time) {
+    pub(super) fn look_again_at(&mut self, unit: &UnitKey, again: Time) {
         let groups = match unit {
             UnitKey::Composite(composite) => self.groups_below(vec![composite.clone()]),
             UnitKey::Group(group) | UnitKey::Pod(group) => BTreeSet::from([group.clone()]),
         };
         for group in groups {
-            self.gangs.look_by(&group, Some(now.plus_seconds(MARK_AGAIN_SECONDS)));
+            self.gangs.look_by(&group, Some(again));
         }
     }
 
@@ -398,6 +397,10 @@ impl Core {
         };
         if gang.bound.is_empty() {
             self.nothing_is_bound(group, now);
+            // All of it may have ended before anybody could say that it had started.
+            if counted > 0 && self.shortfall(group, minimum).is_none() {
+                self.tell_complete(group, counted, minimum, now);
+            }
         } else if let Some(shortfall) = self.shortfall(group, minimum) {
             self.review_partial(group, &shortfall, now);
         } else {

@@ -65,6 +65,7 @@ use priorities::Priorities;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 use storage::{KnownStorage, STORAGE_KINDS};
 use trees::Trees;
 use tutti_engine::{Decision, Engine, Event, UnitKey};
@@ -81,6 +82,10 @@ const DECISIONS_PER_STEP_MAX: usize = 256;
 /// Placements that wait for a last look or for their turn to be bound. With so many nothing more is decided: what is
 /// decided late is decided on what is known by then, and answers, which always come, make room.
 const STARTS_MAX: usize = 1024;
+/// Pause after which it is said again on a group that it has started, if the server did not want to hear it; every further
+/// one is twice as long.
+const SAY_AGAIN_FIRST: Duration = Duration::from_secs(60);
+const SAY_AGAIN_MAX: Duration = Duration::from_secs(1800);
 /// Looks at pods under way at once.
 const LOOKUPS_MAX: usize = 16;
 /// Longest queues of writes. What does not fit is dropped and counted.
@@ -138,8 +143,19 @@ struct KnownGroup {
     /// What was not understood of it.
     trouble: Option<Text>,
     scheduled: Belief,
+    /// When that it has started may be said again, after the server did not want to hear it, and how long that pause is.
+    said_again_at: Option<(Time, Duration)>,
     complained_at: Option<Time>,
     reported: Option<Text>,
+}
+
+impl KnownGroup {
+    /// What was to be said on it was refused. Gives when to try again.
+    fn say_again(&mut self, now: Time) -> Time {
+        let pause = self.said_again_at.map_or(SAY_AGAIN_FIRST, |(_, pause)| (pause * 2).min(SAY_AGAIN_MAX));
+        self.said_again_at = Some((now + pause, pause));
+        now + pause
+    }
 }
 
 /// What is known of a node.
@@ -425,7 +441,8 @@ impl Core {
                 let is_replaced = self.group_writes.contains(group);
                 if let Some(known) = self.known_group_mut(group).filter(|_| !is_replaced) {
                     known.scheduled.give_up();
-                    self.tell_again(group, now);
+                    let again = known.say_again(now);
+                    self.look_again_at(group, again);
                 }
             }
             WriteKey::Marks(group) => self.marks_written(group, false, now),

@@ -102,7 +102,8 @@ impl Core {
         self.tell_started(&UnitKey::Group(group.clone()), now, || {
             format!("{counted} of at least {minimum} members run")
         });
-        if self.is_in_tree(group) {
+        // Of a tree that is not understood nobody knows what it needs.
+        if self.is_in_tree(group) && self.knows_tree_of(group) {
             for composite in self.composites_above(group) {
                 self.tell_started(&UnitKey::Composite(composite), now, || "enough groups run".to_owned());
             }
@@ -110,12 +111,17 @@ impl Core {
     }
 
     fn tell_started(&mut self, unit: &UnitKey, now: Time, message: impl Fn() -> String) {
-        let is_told = self.known_group_mut(unit).is_none_or(|known| known.scheduled.holds());
-        if !is_told {
-            self.waiting.remove(unit);
-            let message = Text::from(message());
-            self.set_group_condition(unit, ConditionStatus::True, SCHEDULED, message, now, now);
+        let Some(known) = self.known_group_mut(unit).filter(|known| !known.scheduled.holds()) else {
+            return;
+        };
+        if let Some((again, _)) = known.said_again_at.filter(|(again, _)| now < *again) {
+            self.look_again_at(unit, again);
+            return;
         }
+        let uid = known.uid.clone();
+        self.waiting.remove(unit);
+        self.withdraw_complaint(&uid);
+        self.set_group_condition(unit, ConditionStatus::True, SCHEDULED, message().into(), now, now);
     }
 
     fn group_placed(&mut self, group: &UnitKey, message: &Text, now: Time) {

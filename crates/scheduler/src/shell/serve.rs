@@ -55,7 +55,7 @@ pub async fn serve(
         }
         None => None,
     };
-    let timing = first.lease.timing;
+    let timing = first.election().map(|lease| lease.timing).unwrap_or_default();
     let wires = Wires::new(clients, place.as_ref().map(|place| place.identity.clone()))?;
     let election = place.map(|place| Election::start(wires.client.clone(), place, timing));
     let standing = election.as_ref().map(Election::standing);

@@ -59,28 +59,37 @@ impl<S, G, L, D> Watch<S, G, L, D> {
         let mut backoff = DefaultBackoff::default();
         let mut trouble = Trouble::default();
         let mut repeats = Repeats::default();
+        // Whether a list came to its end since the kind was last said to be refused: then that has to be said again.
+        let mut is_listed = false;
+        // Whether a watch was refused although lists are not.
+        let mut is_mute = false;
         loop {
             let event = match stream.try_next().await {
                 Ok(Some(event)) => event,
                 Ok(None) => return,
                 Err(error) => {
-                    if trouble.is_news(&error)
+                    let is_refused = refusal_of(&error).is_some();
+                    if (trouble.is_news(&error) || (is_refused && is_listed))
                         && let Some(next) = self.broken(&error)
                         && input.send(next).await.is_err()
                     {
                         return;
                     }
+                    is_listed &= !is_refused;
                     tokio::time::sleep(pause(&error, backoff.next())).await;
-                    if refusal_of(&error).is_some() {
+                    if is_refused && ObjectKind::OPTIONAL.contains(&self.kind) {
                         // The core does without the kind from now on. Only a list tells it that it need not any more, and
                         // a watch that was refused would go on without one.
+                        is_mute |= !matches!(error, watcher::Error::InitialListFailed(_));
                         stream.set(watched());
                     }
                     continue;
                 }
             };
-            // That a list begins says nothing yet: it may be refused.
-            if !matches!(event, Event::Init) {
+            is_listed |= matches!(event, Event::InitDone);
+            is_mute &= !matches!(event, Event::Apply(_) | Event::Delete(_));
+            // That a list begins says nothing yet: it may be refused. So may the watch after it.
+            if !matches!(event, Event::Init) && !is_mute {
                 backoff.reset();
                 if std::mem::take(&mut trouble) != Trouble::None {
                     tracing::info!(kind = self.what, "watch works again");
@@ -213,11 +222,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_kind_whose_watch_was_refused_is_listed_again() {
-        let kind = ObjectKind::Namespace;
+    async fn a_kind_whose_watch_is_refused_is_listed_again_and_the_core_knows_what_came_last() {
+        let kind = ObjectKind::PriorityClass;
         let watch = Watch {
             kind,
-            what: "namespace",
+            what: "priority class",
             started: move || Seen::Input(Input::ListStarted(kind)),
             done: move || Seen::Input(Input::ListDone(kind)),
             set: |_: NamespaceView| Seen::WorkloadsDone,
@@ -226,9 +235,9 @@ mod tests {
             pace: None,
         };
         let (tell, mut told) = mpsc::channel(16);
-        let task = tokio::spawn(watch.run(Api::<NamespaceView>::all(refusing(1)), tell));
+        let task = tokio::spawn(watch.run(Api::<NamespaceView>::all(refusing(2)), tell));
         let mut words = Vec::new();
-        while words.len() < 5 {
+        while words.len() < 8 {
             let next = tokio::time::timeout(PAUSE_MAX, told.recv()).await;
             words.push(match next.unwrap_or_else(|_| panic!("nothing after {words:?}")) {
                 Some(Seen::Input(Input::ListStarted(_))) => "started",
@@ -237,7 +246,8 @@ mod tests {
                 other => panic!("{other:?}"),
             });
         }
-        assert_eq!(words, ["started", "done", "refused", "started", "done"]);
+        let [told, told_again] = [["started", "done", "refused"]; 2];
+        assert_eq!(words, [&told[..], &told_again, &["started", "done"]].concat());
         task.abort();
     }
 

@@ -3,6 +3,7 @@
 use super::sim::{Fault, Sim, key};
 use crate::core::gangs::GangState;
 use tutti_k8s::{Condition, ObjectKind};
+use tutti_model::ModelError;
 
 /// Longer than a gang may take to become complete.
 const GRACE_SECONDS: i64 = 310;
@@ -22,6 +23,19 @@ fn pair() -> Sim {
     sim.composite("top", None, 2);
     sim.child("l", "top", 2);
     sim.child("r", "top", 2);
+    sim
+}
+
+/// A composite `top` of which one part is enough: the gang `side`, or `inner` with both of its gangs `l` and `r`. There is room
+/// for all.
+fn nested() -> Sim {
+    let mut sim = Sim::new();
+    sim.node("a", 6);
+    sim.composite("top", None, 1);
+    sim.composite("inner", Some("top"), 2);
+    sim.child("l", "inner", 2);
+    sim.child("r", "inner", 2);
+    sim.child("side", "top", 2);
     sim
 }
 
@@ -106,13 +120,7 @@ fn a_group_that_a_composite_can_do_without_is_left_behind_when_a_member_goes() {
 
 #[test]
 fn a_composite_within_a_composite_starts_with_enough_groups_or_not_at_all() {
-    let mut sim = Sim::new();
-    sim.node("a", 6);
-    sim.composite("top", None, 1);
-    sim.composite("inner", Some("top"), 2);
-    sim.child("l", "inner", 2);
-    sim.child("r", "inner", 2);
-    sim.child("side", "top", 2);
+    let mut sim = nested();
     sim.step();
     sim.delete_pod("r-0");
     sim.run();
@@ -246,13 +254,7 @@ fn composites_within_each_other_without_an_end_break_nothing() {
 
 #[test]
 fn a_composite_of_which_nothing_starts_is_not_told_that_it_has() {
-    let mut sim = Sim::new();
-    sim.node("a", 6);
-    sim.composite("top", None, 1);
-    sim.composite("inner", Some("top"), 2);
-    sim.child("l", "inner", 2);
-    sim.child("r", "inner", 2);
-    sim.child("side", "top", 2);
+    let mut sim = nested();
     sim.step();
     sim.delete_pod("r-0");
     sim.run_for(5);
@@ -311,4 +313,20 @@ fn nothing_is_kept_of_a_composite_that_went_before_its_groups() {
     }
     sim.run_for(5);
     assert_eq!((sim.core.waits.len(), sim.core.waiting.len()), (0, 0));
+}
+
+#[test]
+fn a_composite_that_is_not_understood_is_not_told_that_it_has_started() {
+    let mut sim = pair();
+    sim.refuses_conditions = true;
+    sim.run();
+    sim.refuses_conditions = false;
+    sim.delete_pod("r-0");
+    sim.delete_pod("r-1");
+    sim.group_errors.insert(key("top"), ModelError::new("spec", "is wrong"));
+    sim.restart();
+    sim.run_for(5);
+    assert_eq!(sim.bound(), 2);
+    let condition = sim.composite_conditions.get(&key("top"));
+    assert!(condition.is_some_and(|condition| !condition.holds()), "{condition:?}");
 }

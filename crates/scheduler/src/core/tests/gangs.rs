@@ -4,7 +4,7 @@ use super::sim::{Fault, Sim, key};
 use crate::core::gangs::GangState;
 use crate::core::message::Fact;
 use tutti_k8s::{ConditionStatus, GroupMarks, ObjectKind, WhenBroken};
-use tutti_model::{ModelError, Time};
+use tutti_model::{ModelError, Phase, Time};
 
 /// Longer than a gang may take to become complete.
 pub(super) const GRACE_SECONDS: i64 = 310;
@@ -409,4 +409,41 @@ fn a_gang_of_which_nobody_knows_the_minimum_any_more_does_not_start() {
     sim.notify_group("g");
     sim.run_for(5);
     assert_eq!(sim.bound(), 4);
+}
+
+#[test]
+fn a_server_that_does_not_want_to_hear_that_a_gang_has_started_is_told_less_and_less_often() {
+    let mut sim = Sim::with_gang(3, 3);
+    sim.refuses_conditions = true;
+    sim.node("b", 40);
+    for index in 3..40 {
+        // Whoever joins makes the gang be looked at, also if somebody else has placed it.
+        let name = format!("g-{index}");
+        sim.pod(&name, Some("g"), 1);
+        sim.bind_by_other(&name, "b");
+        sim.run_for(1);
+    }
+    sim.run_for(3_600);
+    assert_eq!(sim.bound(), 40);
+    let refused = sim.core.counters().writes_given_up;
+    assert!((4..=9).contains(&refused), "{refused}");
+    sim.refuses_conditions = false;
+    sim.run_for(1_900);
+    assert!(sim.group_conditions[&key("g")].holds(), "and hears it in the end");
+}
+
+#[test]
+fn a_gang_that_has_ended_before_it_was_told_that_it_started_is_told_so() {
+    let mut sim = Sim::with_gang(2, 2);
+    sim.refuses_conditions = true;
+    sim.run();
+    for name in ["g-0", "g-1"] {
+        sim.pods.get_mut(&key(name)).expect("it is there").phase = Phase::Succeeded;
+        sim.notify_pod(name);
+    }
+    sim.run();
+    sim.refuses_conditions = false;
+    sim.restart();
+    sim.run_for(5);
+    assert!(sim.group_conditions[&key("g")].holds());
 }

@@ -58,7 +58,7 @@ pub(super) struct Sim {
     pub(super) looks: Vec<String>,
     pub(super) group_conditions: BTreeMap<ObjectKey, Condition>,
     pub(super) composite_conditions: BTreeMap<ObjectKey, Condition>,
-    /// What is wrong with a group, if it cannot be understood.
+    /// What is wrong with a group or composite, if it cannot be understood.
     pub(super) group_errors: BTreeMap<ObjectKey, ModelError>,
     /// Nothing that is said on groups is written.
     pub(super) refuses_conditions: bool,
@@ -341,11 +341,10 @@ impl Sim {
     }
 
     pub(super) fn group_reading(&self, key: &ObjectKey) -> GroupReading {
-        let error = self.group_errors.get(key);
-        let errors = error.map(|error| ObjectError::new(ObjectKind::PodGroup, key.clone(), error.clone()));
+        let errors = self.errors_of(key);
         GroupReading {
-            group: error.is_none().then(|| self.groups[key].clone()),
-            errors: errors.into_iter().collect(),
+            group: errors.is_empty().then(|| self.groups[key].clone()),
+            errors,
             version: self.group_version(key),
             scheduled: self.group_conditions.get(key).cloned(),
             priority_class: self.priority_classes.get(key).cloned(),
@@ -355,8 +354,16 @@ impl Sim {
         }
     }
 
+    fn errors_of(&self, key: &ObjectKey) -> Vec<ObjectError> {
+        let error = self.group_errors.get(key).cloned();
+        error.map(|error| ObjectError::new(ObjectKind::PodGroup, key.clone(), error)).into_iter().collect()
+    }
+
     fn composite_reading(&self, key: &ObjectKey) -> GroupReading {
+        let errors = self.errors_of(key);
         GroupReading {
+            group: errors.is_empty().then(|| self.composites[key].clone()),
+            errors,
             version: self.version.to_string().into(),
             scheduled: self.composite_conditions.get(key).cloned(),
             ..reading_of(&self.composites[key])

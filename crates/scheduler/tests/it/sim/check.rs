@@ -243,11 +243,10 @@ impl Sim {
     fn untold_start(&self) -> Option<&ObjectKey> {
         let members = self.server.counted_by_group();
         let runs = |(key, group): &(&ObjectKey, &SimGroup)| {
-            let (counted, bound) = members.get(*key).copied().unwrap_or_default();
+            let (counted, _) = members.get(*key).copied().unwrap_or_default();
             let is_ours =
                 |pod: &SimPod| pod.pod.group.as_ref() == Some(*key) && &*pod.pod.scheduler_name == "tutti";
-            bound > 0
-                && counted >= group.minimum()
+            counted >= group.minimum()
                 && !self.server.is_tree_short(key, &members)
                 && self.server.pods.values().any(is_ours)
         };
