@@ -110,10 +110,7 @@ impl Confirms {
         let unit = placement.unit.clone();
         let confirm = match self.by_unit.remove(&unit) {
             Some(mut confirm) => {
-                confirm.placement.seats.extend(placement.seats);
-                confirm.placement.left_out = placement.left_out;
-                // These count those who wait here, too.
-                confirm.placement.groups = placement.groups;
+                join(&mut confirm.placement, placement);
                 confirm
             }
             None => Confirm { placement, open: BTreeSet::new() },
@@ -156,6 +153,19 @@ impl Confirms {
             self.questions.remove(object);
         }
         confirm.placement.seats
+    }
+}
+
+/// Lets members of a unit that were placed later go with those who wait. Groups that lacked something then may have it now.
+pub(super) fn join(waiting: &mut Placement, later: Placement) {
+    waiting.seats.extend(later.seats);
+    waiting.left_out = later.left_out;
+    for standing in later.groups {
+        match waiting.groups.iter_mut().find(|known| known.group == standing.group) {
+            Some(known) if known.is_met() => {}
+            Some(known) => *known = standing,
+            None => waiting.groups.push(standing),
+        }
     }
 }
 

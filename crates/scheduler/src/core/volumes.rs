@@ -15,6 +15,7 @@
 //! not given back: the cluster's controllers bind it, and the next try finds it so.
 
 use super::Core;
+use super::confirm::join;
 use super::lane::Lane;
 use super::message::{Effect, Fact, StorageKey};
 use std::collections::{BTreeMap, BTreeSet};
@@ -168,14 +169,11 @@ impl Core {
         let wait = match waiting {
             None => Wait { placement, deadline, uids, begun: BTreeSet::new() },
             Some(mut wait) => {
-                wait.placement.seats.extend(placement.seats);
-                wait.placement.claims.extend(placement.claims);
+                wait.placement.claims.extend(placement.claims.iter().cloned());
                 wait.placement.claims.sort_by(|(a, _), (b, _)| a.cmp(b));
                 wait.placement.claims.dedup_by(|(a, _), (b, _)| a == b);
-                wait.placement.left_out = placement.left_out;
-                // These count those who wait here, too.
-                wait.placement.groups = placement.groups;
                 wait.uids.extend(uids);
+                join(&mut wait.placement, placement);
                 wait
             }
         };
