@@ -5,7 +5,7 @@
 use super::message::{Effect, Fact, GroupLookup};
 use super::{Core, UnitKey};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use tutti_engine::{Event, Placement, Seat};
+use tutti_engine::{Event, Placement, Seat, Standing};
 use tutti_model::{ObjectKey, Text, Time};
 
 /// Looks under way at once.
@@ -160,13 +160,16 @@ impl Confirms {
 pub(super) fn join(waiting: &mut Placement, later: Placement) {
     waiting.seats.extend(later.seats);
     waiting.left_out = later.left_out;
-    for standing in later.groups {
-        match waiting.groups.iter_mut().find(|known| known.group == standing.group) {
-            Some(known) if known.is_met() => {}
-            Some(known) => *known = standing,
-            None => waiting.groups.push(standing),
+    let mut groups: BTreeMap<UnitKey, Standing> =
+        later.groups.into_iter().map(|standing| (standing.group.clone(), standing)).collect();
+    for known in &mut waiting.groups {
+        if let Some(standing) = groups.remove(&known.group)
+            && !known.is_met()
+        {
+            *known = standing;
         }
     }
+    waiting.groups.extend(groups.into_values());
 }
 
 impl Core {
