@@ -1,7 +1,7 @@
 //! What the engine answers.
 
 use crate::refusal::{Refusal, Scattered};
-use crate::volumes::ClaimPlan;
+use crate::state::volumes::ClaimPlan;
 use std::fmt;
 use tutti_model::{ObjectKey, Text, Time};
 

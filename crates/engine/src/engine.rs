@@ -1,25 +1,25 @@
 //! The engine: facts in, decisions out.
 
-use crate::attempt::Attempt;
+use crate::agenda::patience::Starving;
+use crate::agenda::queue::Queue;
+use crate::agenda::safety_flush::Flush;
+use crate::agenda::sleepers::{Offer, Sleepers, WakesOn};
 use crate::decision::{Decision, Placement, Seat, UnitKey, Waiting};
 use crate::event::Event;
-use crate::flush::Flush;
-use crate::holds::{Claimant, Holds, Promise};
-use crate::members::Members;
-use crate::nodes::{NodeId, NodeTable};
-use crate::pods::{Life, PodRow, PodTable, Sits};
-use crate::queue::Queue;
 use crate::refusal::Refusal;
-use crate::relations::Relations;
-use crate::room::Rooms;
-use crate::score::standing::Scoring;
+use crate::score::rating::Scoring;
 use crate::score::{Profile, ProfileId};
-use crate::shape::{AboutPods, Resources, Shape, ShapeId, Shapes};
 use crate::solve::{Outcome, Tables, solve};
-use crate::starving::Starving;
-use crate::txn::Txn;
-use crate::volumes::{ClaimPlan, Volumes};
-use crate::wake::{Bed, Offer, Sleepers};
+use crate::state::holds::{Claimant, Holds, Promise};
+use crate::state::nodes::{NodeId, NodeTable};
+use crate::state::pods::{Life, PodRow, PodTable, Sits};
+use crate::state::relations::Relations;
+use crate::state::room::Rooms;
+use crate::state::shape::{AboutPods, Resources, Shape, ShapeId, Shapes};
+use crate::state::txn::Txn;
+use crate::state::volumes::{ClaimPlan, Volumes};
+use crate::unit::attempt::Attempt;
+use crate::unit::members::Members;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -325,9 +325,9 @@ impl Engine {
             Outcome::Infeasible(room) if !is_guess => Refusal::NoRoom(room),
             Outcome::Infeasible(room) | Outcome::Undecided(room) => Refusal::Undecided(room),
         };
-        let bed = Bed { shapes: members.shapes(), minds_domains: members.cares_about_domains() };
+        let wakes_on = WakesOn { shapes: members.shapes(), reads_domains: members.cares_about_domains() };
         self.flush.sleeps(&unit, now);
-        self.sleepers.insert(unit.clone(), bed, &self.shapes, &self.relations.counts);
+        self.sleepers.insert(unit.clone(), wakes_on, &self.shapes, &self.relations.counts);
         let groups = match unit {
             UnitKey::Composite(_) => members.standings(),
             _ => Vec::new(),
@@ -469,8 +469,8 @@ impl Engine {
         if self.pods.pod(&pod.key).is_some_and(|row| row.uid != pod.uid || row.group != pod.group) {
             self.remove_pod(&pod.key, now);
         }
-        // Wishes first: a matcher that comes to life may give this very pod another shape.
-        let wishes = self.acquire_wishes(pod, now);
+        // InterPodTerms first: a matcher that comes to life may give this very pod another shape.
+        let inter_pod = self.acquire_terms(pod, now);
         let matches = self.relations.matching(&pod.key, &pod.labels);
         let before = self.pods.pod(&pod.key).cloned();
         let sits = match (&pod.node, &before) {
@@ -487,7 +487,7 @@ impl Engine {
         self.set_claims_of(&pod.key, claims, now);
         let volumes = self.volumes.resolve(&pod.key, &pod.volume_claims);
         let (profile, _) = self.profile_of(&pod.scheduler_name);
-        let about_pods = AboutPods { wishes, matches };
+        let about_pods = AboutPods { inter_pod, matches };
         let (shape, is_new) =
             self.shapes.acquire(pod, profile, about_pods, images.clone(), volumes, &mut self.resources);
         if !is_new {
@@ -648,7 +648,7 @@ impl Engine {
     fn let_go(&mut self, shape: ShapeId, now: Time) {
         let held = Arc::clone(self.shapes.get(shape));
         self.release_shape(shape);
-        self.release_wishes(&held.wishes, now);
+        self.release_terms(&held.inter_pod, now);
     }
 
     pub(crate) fn release_shape(&mut self, shape: ShapeId) {

@@ -1,6 +1,6 @@
 //! Why a unit cannot start: data first, one sentence second.
 
-use crate::volumes::attach_driver;
+use crate::state::volumes::attach_driver;
 use std::fmt;
 use tutti_model::{ObjectKey, Resource, Text};
 

@@ -1,7 +1,7 @@
 //! Which node is liked best, among those that will do.
 //!
 //! One file for each score of kube-scheduler's default plugins, with the same numbers for the same facts: pure
-//! functions on plain inputs. [`standing`] puts together what depends on a node alone, [`total`] what depends on all
+//! functions on plain inputs. [`rating`] puts together what depends on a node alone, [`total`] what depends on all
 //! nodes that will do. Scores choose; they never decide whether a placement is valid.
 
 mod balanced;
@@ -12,7 +12,7 @@ mod inter_pod;
 mod node_affinity;
 pub(crate) mod packing;
 pub mod profile;
-pub(crate) mod standing;
+pub(crate) mod rating;
 mod taint_toleration;
 mod topology_spread;
 pub(crate) mod total;

@@ -5,7 +5,7 @@ use tutti_model::{Node, NodeSelectorTerm, Weighted};
 
 /// The sum of the weights of the terms that match.
 pub(crate) fn sum(terms: &[Weighted<NodeSelectorTerm>], node: &Node) -> i64 {
-    let matching = terms.iter().filter(|term| term.wish.matches(&node.name, &node.labels));
+    let matching = terms.iter().filter(|term| term.term.matches(&node.name, &node.labels));
     matching.map(|term| term.weight.get()).sum()
 }
 
@@ -22,13 +22,13 @@ mod tests {
     #[test]
     fn weights_of_matching_terms_add_up() {
         let term = |key: &str, value: &str, weight| Weighted {
-            wish: NodeSelectorTerm {
+            term: NodeSelectorTerm {
                 labels: vec![Requirement::new(key, Operator::In, vec![value.into()]).unwrap()],
                 fields: vec![],
             },
             weight: Weight::new(weight).unwrap(),
         };
-        let empty = Weighted { wish: NodeSelectorTerm::default(), weight: Weight::new(50).unwrap() };
+        let empty = Weighted { term: NodeSelectorTerm::default(), weight: Weight::new(50).unwrap() };
         let terms = [term("zone", "a", 2), term("zone", "b", 4), term("disk", "fast", 5), empty];
         let node =
             |labels: &[(&str, &str)]| Node { labels: labels.iter().copied().collect(), ..Node::default() };

@@ -7,12 +7,12 @@
 use super::Tables;
 use super::problem::Problem;
 use super::volumes::{VolumeLoads, VolumeRules};
-use crate::counts::MatcherId;
-use crate::nodes::NodeId;
 use crate::refusal::NodeReason;
-use crate::shape::{Even, Shape};
-use crate::topology::KeyId;
-use crate::volumes::Needs;
+use crate::state::counts::SelectorId;
+use crate::state::nodes::NodeId;
+use crate::state::shape::{Shape, SpreadTerm};
+use crate::state::topology::KeyId;
+use crate::state::volumes::Needs;
 use std::sync::Arc;
 use tutti_model::ObjectKey;
 
@@ -22,11 +22,11 @@ pub(super) const NO_DOMAIN: u32 = u32::MAX;
 /// All rules of a problem.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Constraints {
-    pub(super) apart: Vec<Apart>,
+    pub(super) anti_affinity: Vec<AntiAffinityRule>,
     /// By kind.
-    pub(super) near: Vec<Option<Near>>,
+    pub(super) affinity: Vec<Option<AffinityRule>>,
     /// By kind.
-    pub(super) even: Vec<Vec<EvenRule>>,
+    pub(super) spread: Vec<Vec<SpreadRule>>,
     /// `ports[a * kinds + b]`: kinds a and b cannot share a bin. Empty if nobody has ports.
     pub(super) ports: Vec<bool>,
     /// What volumes demand.
@@ -46,7 +46,7 @@ pub(super) struct Quota {
 
 /// Owners and matching members may not share a domain.
 #[derive(Debug, Clone)]
-pub(super) struct Apart {
+pub(super) struct AntiAffinityRule {
     pub(super) domain: Vec<u32>,
     pub(super) domains_count: usize,
     /// Kinds that have the wish.
@@ -59,8 +59,8 @@ pub(super) struct Apart {
 
 /// A kind must have matching pods in its domain of every key.
 #[derive(Debug, Clone)]
-pub(super) struct Near {
-    pub(super) keys: Vec<NearKey>,
+pub(super) struct AffinityRule {
+    pub(super) keys: Vec<AffinityKey>,
     /// Kinds that match.
     pub(super) matched: Vec<bool>,
     /// True if a matching pod exists already, anywhere; then nobody may be the first.
@@ -69,7 +69,7 @@ pub(super) struct Near {
 
 /// One topology key of a [`Near`].
 #[derive(Debug, Clone)]
-pub(super) struct NearKey {
+pub(super) struct AffinityKey {
     pub(super) domain: Vec<u32>,
     /// Matching pods that exist, by domain.
     pub(super) existing: Vec<u32>,
@@ -77,7 +77,7 @@ pub(super) struct NearKey {
 
 /// A spread constraint of a kind.
 #[derive(Debug, Clone)]
-pub(super) struct EvenRule {
+pub(super) struct SpreadRule {
     /// Domain of a bin; none if pods there do not count.
     pub(super) domain: Vec<u32>,
     /// Pods that exist and count, by domain.
@@ -91,7 +91,7 @@ pub(super) struct EvenRule {
     pub(super) floor_is_zero: bool,
 }
 
-impl EvenRule {
+impl SpreadRule {
     /// The lowest count over all domains that take part.
     pub(super) fn floor(&self, placed: &[u32]) -> u32 {
         if self.floor_is_zero {
@@ -126,12 +126,12 @@ impl EvenRule {
 impl Constraints {
     /// True if nobody demands anything of anybody.
     pub(super) fn is_empty(&self) -> bool {
-        self.apart.is_empty()
+        self.anti_affinity.is_empty()
             && self.ports.is_empty()
             && self.volumes.is_empty()
             && self.quotas.is_empty()
-            && self.near.iter().all(Option::is_none)
-            && self.even.iter().all(Vec::is_empty)
+            && self.affinity.iter().all(Option::is_none)
+            && self.spread.iter().all(Vec::is_empty)
     }
 
     /// Reads the rules of a problem and forbids bins that existing pods rule out for good.
@@ -140,9 +140,9 @@ impl Constraints {
             problem.kinds.iter().map(|kind| Arc::clone(tables.shapes.get(kind.shape))).collect();
         let reader = Reader { tables, shapes: &shapes };
         let constraints = Self {
-            apart: reader.apart(problem),
-            near: shapes.iter().map(|shape| reader.near(problem, shape)).collect(),
-            even: reader.even(problem),
+            anti_affinity: reader.anti_affinity(problem),
+            affinity: shapes.iter().map(|shape| reader.affinity(problem, shape)).collect(),
+            spread: reader.spread(problem),
             ports: reader.ports(problem),
             volumes: VolumeRules::new(problem, &shapes, tables),
             quotas: Vec::new(),
@@ -155,14 +155,14 @@ impl Constraints {
     pub(super) fn narrowed(&self, bins: &[usize], quotas: &[Quota]) -> Self {
         let pick = |domain: &mut Vec<u32>| *domain = bins.iter().map(|&bin| domain[bin]).collect();
         let mut narrow = Self { quotas: quotas.to_vec(), ..self.clone() };
-        narrow.apart.iter_mut().for_each(|rule| pick(&mut rule.domain));
+        narrow.anti_affinity.iter_mut().for_each(|rule| pick(&mut rule.domain));
         narrow
-            .near
+            .affinity
             .iter_mut()
             .flatten()
-            .flat_map(|near| &mut near.keys)
+            .flat_map(|affinity| &mut affinity.keys)
             .for_each(|key| pick(&mut key.domain));
-        narrow.even.iter_mut().flatten().for_each(|rule| pick(&mut rule.domain));
+        narrow.spread.iter_mut().flatten().for_each(|rule| pick(&mut rule.domain));
         narrow.quotas.iter_mut().for_each(|quota| pick(&mut quota.domain));
         narrow.volumes = self.volumes.narrowed(bins);
         narrow
@@ -180,8 +180,8 @@ struct Reader<'a, 'b> {
 }
 
 impl Reader<'_, '_> {
-    fn matched(&self, matcher: MatcherId) -> Vec<bool> {
-        self.shapes.iter().map(|shape| shape.matches.binary_search(&matcher).is_ok()).collect()
+    fn matched(&self, selector: SelectorId) -> Vec<bool> {
+        self.shapes.iter().map(|shape| shape.matches.binary_search(&selector).is_ok()).collect()
     }
 
     fn domains(&self, problem: &Problem, key: KeyId) -> Vec<u32> {
@@ -189,30 +189,34 @@ impl Reader<'_, '_> {
         problem.bins.iter().map(|&node| topology.domain(key, node).map_or(NO_DOMAIN, |d| d.0)).collect()
     }
 
-    /// Wishes of members, and wishes of existing pods that speak of members.
-    fn apart(&self, problem: &Problem) -> Vec<Apart> {
+    /// InterPodTerms of members, and wishes of existing pods that speak of members.
+    fn anti_affinity(&self, problem: &Problem) -> Vec<AntiAffinityRule> {
         let counts = &self.tables.relations.counts;
-        let mut pairs: Vec<(MatcherId, KeyId)> =
-            self.shapes.iter().flat_map(|shape| shape.wishes.apart.iter().copied()).collect();
+        let mut pairs: Vec<(SelectorId, KeyId)> =
+            self.shapes.iter().flat_map(|shape| shape.inter_pod.anti_affinity.iter().copied()).collect();
         for shape in self.shapes {
-            for &matcher in &shape.matches {
-                pairs.extend(counts.guarded_keys(matcher).into_iter().map(|key| (matcher, key)));
+            for &selector in &shape.matches {
+                pairs.extend(counts.guarded_keys(selector).into_iter().map(|key| (selector, key)));
             }
         }
         pairs.sort_unstable();
         pairs.dedup();
-        let rule = |&(matcher, key): &(MatcherId, KeyId)| Apart {
+        let rule = |&(selector, key): &(SelectorId, KeyId)| AntiAffinityRule {
             domain: self.domains(problem, key),
             domains_count: self.tables.relations.topology.domains_count(key),
-            owns: self.shapes.iter().map(|shape| shape.wishes.apart.contains(&(matcher, key))).collect(),
-            matched: self.matched(matcher),
+            owns: self
+                .shapes
+                .iter()
+                .map(|shape| shape.inter_pod.anti_affinity.contains(&(selector, key)))
+                .collect(),
+            matched: self.matched(selector),
             is_claim: false,
         };
         pairs.iter().map(rule).chain(self.exclusive(problem)).collect()
     }
 
     /// Claims for one pod only: wherever one of those who need it is, no other may be anywhere.
-    fn exclusive(&self, problem: &Problem) -> Vec<Apart> {
+    fn exclusive(&self, problem: &Problem) -> Vec<AntiAffinityRule> {
         let mut claims: Vec<&ObjectKey> =
             self.shapes.iter().flat_map(|shape| &shape.volumes.exclusive).collect();
         claims.sort_unstable();
@@ -221,72 +225,73 @@ impl Reader<'_, '_> {
             let users: Vec<bool> =
                 self.shapes.iter().map(|shape| shape.volumes.exclusive.contains(claim)).collect();
             let domain = vec![0; problem.bins.len()];
-            Apart { domain, domains_count: 1, owns: users.clone(), matched: users, is_claim: true }
+            AntiAffinityRule { domain, domains_count: 1, owns: users.clone(), matched: users, is_claim: true }
         };
         claims.into_iter().map(rule).collect()
     }
 
-    fn near(&self, problem: &Problem, shape: &Shape) -> Option<Near> {
-        let (matcher, keys) = shape.wishes.near.as_ref()?;
+    fn affinity(&self, problem: &Problem, shape: &Shape) -> Option<AffinityRule> {
+        let (selector, keys) = shape.inter_pod.affinity.as_ref()?;
         let relations = self.tables.relations;
         let key = |&key: &KeyId| {
             let domains = 0..relations.topology.domains_count(key) as u32;
-            let count = |d| relations.counts.matched_in(*matcher, key, crate::topology::DomainId(d)).seated;
-            NearKey { domain: self.domains(problem, key), existing: domains.map(count).collect() }
+            let count =
+                |d| relations.counts.matched_in(*selector, key, crate::state::topology::DomainId(d)).seated;
+            AffinityKey { domain: self.domains(problem, key), existing: domains.map(count).collect() }
         };
-        let keys: Vec<NearKey> = keys.iter().map(key).collect();
+        let keys: Vec<AffinityKey> = keys.iter().map(key).collect();
         let exists = keys.iter().any(|key| key.existing.iter().any(|&count| count > 0));
-        Some(Near { keys, matched: self.matched(*matcher), exists })
+        Some(AffinityRule { keys, matched: self.matched(*selector), exists })
     }
 
-    fn even(&self, problem: &Problem) -> Vec<Vec<EvenRule>> {
+    fn spread(&self, problem: &Problem) -> Vec<Vec<SpreadRule>> {
         let rules = |shape: &Arc<Shape>| {
-            let rule = |even: &Even| self.even_rule(problem, shape, even);
-            shape.wishes.even.iter().map(rule).collect()
+            let rule = |spread: &SpreadTerm| self.spread_rule(problem, shape, spread);
+            shape.inter_pod.spread.iter().map(rule).collect()
         };
         self.shapes.iter().map(rules).collect()
     }
 
-    fn even_rule(&self, problem: &Problem, shape: &Shape, even: &Even) -> EvenRule {
+    fn spread_rule(&self, problem: &Problem, shape: &Shape, spread: &SpreadTerm) -> SpreadRule {
         let relations = self.tables.relations;
-        let keys: Vec<KeyId> = shape.wishes.even.iter().map(|even| even.key).collect();
+        let keys: Vec<KeyId> = shape.inter_pod.spread.iter().map(|spread| spread.key).collect();
         let counts_at = |node: NodeId| {
             let Some(object) = self.tables.nodes.node(node) else {
                 return false;
             };
             keys.iter().all(|&key| relations.topology.domain(key, node).is_some())
-                && (!even.honors_affinity || shape.selects(object))
-                && (!even.honors_taints || shape.tolerates(object))
+                && (!spread.honors_affinity || shape.selects(object))
+                && (!spread.honors_taints || shape.tolerates(object))
         };
-        let domains_count = relations.topology.domains_count(even.key);
+        let domains_count = relations.topology.domains_count(spread.key);
         let mut takes_part = vec![false; domains_count];
         for node in self.tables.nodes.ids().filter(|&node| counts_at(node)) {
-            if let Some(domain) = relations.topology.domain(even.key, node) {
+            if let Some(domain) = relations.topology.domain(spread.key, node) {
                 takes_part[domain.index()] = true;
             }
         }
         let mut existing = vec![0; domains_count];
-        for (node, tally) in relations.counts.matched_by_node(even.matcher) {
-            if let Some(domain) = relations.topology.domain(even.key, node)
+        for (node, tally) in relations.counts.matched_by_node(spread.selector) {
+            if let Some(domain) = relations.topology.domain(spread.key, node)
                 && counts_at(node)
             {
                 existing[domain.index()] += tally.lasting;
             }
         }
-        let mut domain = self.domains(problem, even.key);
+        let mut domain = self.domains(problem, spread.key);
         for (domain, &node) in domain.iter_mut().zip(&problem.bins) {
             if !counts_at(node) {
                 *domain = NO_DOMAIN;
             }
         }
         let parts = takes_part.iter().filter(|takes_part| **takes_part).count();
-        EvenRule {
+        SpreadRule {
             domain,
             existing,
             takes_part,
-            counted: self.matched(even.matcher),
-            max_skew: even.max_skew,
-            floor_is_zero: parts < even.min_domains as usize,
+            counted: self.matched(spread.selector),
+            max_skew: spread.max_skew,
+            floor_is_zero: parts < spread.min_domains as usize,
         }
     }
 
@@ -304,7 +309,7 @@ impl Reader<'_, '_> {
         let kinds = problem.kinds.len();
         let is_concerned = |&kind: &usize| {
             let shape = &self.shapes[kind];
-            let has_wishes = !shape.wishes.is_empty() || !shape.matches.is_empty();
+            let has_wishes = !shape.inter_pod.is_empty() || !shape.matches.is_empty();
             has_wishes || !shape.ports.is_empty() || shape.volumes != Needs::default()
         };
         for kind in (0..kinds).filter(is_concerned) {
@@ -332,24 +337,24 @@ impl Constraints {
         if relations.ports.get(&node).is_some_and(|used| shape.ports_conflict(used)) {
             return Some(NodeReason::Ports);
         }
-        let matched = |&(matcher, key): &(MatcherId, KeyId)| {
+        let matched = |&(selector, key): &(SelectorId, KeyId)| {
             let domain = relations.topology.domain(key, node);
-            domain.is_some_and(|domain| relations.counts.matched_in(matcher, key, domain).seated > 0)
+            domain.is_some_and(|domain| relations.counts.matched_in(selector, key, domain).seated > 0)
         };
-        let guarded = |&matcher: &MatcherId| {
-            relations.counts.guarded_keys(matcher).into_iter().any(|key| {
+        let guarded = |&selector: &SelectorId| {
+            relations.counts.guarded_keys(selector).into_iter().any(|key| {
                 let domain = relations.topology.domain(key, node);
-                domain.is_some_and(|domain| relations.counts.owners_in(matcher, key, domain) > 0)
+                domain.is_some_and(|domain| relations.counts.owners_in(selector, key, domain) > 0)
             })
         };
-        if shape.wishes.apart.iter().any(matched) || shape.matches.iter().any(guarded) {
+        if shape.inter_pod.anti_affinity.iter().any(matched) || shape.matches.iter().any(guarded) {
             return Some(NodeReason::PodAntiAffinity);
         }
-        if self.near[kind].as_ref().is_some_and(|near| near.rules_out(bin)) {
+        if self.affinity[kind].as_ref().is_some_and(|affinity| affinity.rules_out(bin)) {
             return Some(NodeReason::PodAffinity);
         }
         // A pod that must be spread by a label needs a node with that label.
-        let lacks_label = self.even[kind].iter().any(|rule| rule.domain[bin] == NO_DOMAIN);
+        let lacks_label = self.spread[kind].iter().any(|rule| rule.domain[bin] == NO_DOMAIN);
         if lacks_label {
             return Some(NodeReason::Spread);
         }
@@ -357,7 +362,7 @@ impl Constraints {
     }
 }
 
-impl Near {
+impl AffinityRule {
     /// True if nobody in the request can make this bin acceptable.
     fn rules_out(&self, bin: usize) -> bool {
         let no_help = !self.matched.iter().any(|matched| *matched);
@@ -374,12 +379,12 @@ pub(super) struct Loads<'a> {
     constraints: &'a Constraints,
     kinds: usize,
     /// By rule and domain: owners and matching members.
-    apart: Vec<Vec<(u32, u32)>>,
+    anti_affinity: Vec<Vec<(u32, u32)>>,
     /// By kind and key and domain: matching members; and how many there are in all.
-    near: Vec<Vec<Vec<u32>>>,
-    near_total: Vec<u32>,
+    affinity: Vec<Vec<Vec<u32>>>,
+    affinity_total: Vec<u32>,
     /// By kind and rule and domain: counted members.
-    even: Vec<Vec<Vec<u32>>>,
+    spread: Vec<Vec<Vec<u32>>>,
     /// By kind and rule: the floor, kept because every candidate is compared with it.
     floors: Vec<Vec<u32>>,
     /// By bin and kind: members, if ports matter.
@@ -394,25 +399,32 @@ pub(super) struct Loads<'a> {
 impl<'a> Loads<'a> {
     pub(super) fn new(problem: &Problem, constraints: &'a Constraints) -> Self {
         let kinds = problem.kinds.len();
-        let near = constraints.near.iter().map(|near| {
-            near.iter().flat_map(|near| near.keys.iter().map(|key| vec![0; key.existing.len()])).collect()
+        let affinity = constraints.affinity.iter().map(|affinity| {
+            affinity
+                .iter()
+                .flat_map(|affinity| affinity.keys.iter().map(|key| vec![0; key.existing.len()]))
+                .collect()
         });
-        let even = constraints
-            .even
+        let spread = constraints
+            .spread
             .iter()
             .map(|rules| rules.iter().map(|rule| vec![0; rule.existing.len()]).collect());
-        let even: Vec<Vec<Vec<u32>>> = even.collect();
-        let floors = constraints.even.iter().zip(&even);
+        let spread: Vec<Vec<Vec<u32>>> = spread.collect();
+        let floors = constraints.spread.iter().zip(&spread);
         let floors =
             floors.map(|(rules, placed)| rules.iter().zip(placed).map(|(r, p)| r.floor(p)).collect());
         Self {
             constraints,
             kinds,
             floors: floors.collect(),
-            apart: constraints.apart.iter().map(|rule| vec![(0, 0); rule.domains_count]).collect(),
-            near: near.collect(),
-            near_total: vec![0; kinds],
-            even,
+            anti_affinity: constraints
+                .anti_affinity
+                .iter()
+                .map(|rule| vec![(0, 0); rule.domains_count])
+                .collect(),
+            affinity: affinity.collect(),
+            affinity_total: vec![0; kinds],
+            spread,
             in_bin: if constraints.ports.is_empty() { vec![] } else { vec![0; problem.bins.len() * kinds] },
             quotas: constraints.quotas.iter().map(|quota| vec![0; quota.most.len()]).collect(),
             seats: vec![Vec::new(); kinds],
@@ -422,7 +434,7 @@ impl<'a> Loads<'a> {
 
     /// True if a member may be added as far as rules that only get worse are concerned.
     pub(super) fn admits(&self, kind: usize, bin: usize) -> bool {
-        self.is_apart(kind, bin)
+        self.keeps_anti_affinity(kind, bin)
             && self.has_ports(kind, bin)
             && self.is_within_quotas(kind, bin)
             && self.volumes.why_not(kind, bin).is_none()
@@ -441,22 +453,22 @@ impl<'a> Loads<'a> {
             Some(NodeReason::Ports)
         } else if let Some(rule) = self.violated(kind, bin) {
             Some(if rule.is_claim { NodeReason::ExclusiveClaim } else { NodeReason::PodAntiAffinity })
-        } else if !self.is_near(kind, bin) {
+        } else if !self.has_affinity(kind, bin) {
             Some(NodeReason::PodAffinity)
-        } else if !self.is_even(kind, bin) {
+        } else if !self.is_spread(kind, bin) {
             Some(NodeReason::Spread)
         } else {
             self.volumes.why_not(kind, bin)
         }
     }
 
-    fn is_apart(&self, kind: usize, bin: usize) -> bool {
+    fn keeps_anti_affinity(&self, kind: usize, bin: usize) -> bool {
         self.violated(kind, bin).is_none()
     }
 
     /// A rule about being apart that one more member would break.
-    fn violated(&self, kind: usize, bin: usize) -> Option<&'a Apart> {
-        let mut rules = self.constraints.apart.iter().zip(&self.apart);
+    fn violated(&self, kind: usize, bin: usize) -> Option<&'a AntiAffinityRule> {
+        let mut rules = self.constraints.anti_affinity.iter().zip(&self.anti_affinity);
         let broken = rules.find(|(rule, loads)| {
             let Some(&(owners, matched)) = loads.get(rule.domain[bin] as usize) else { return false };
             (rule.owns[kind] && matched > 0) || (rule.matched[kind] && owners > 0)
@@ -474,23 +486,23 @@ impl<'a> Loads<'a> {
 
     /// True if a member that were added now would have all its wishes fulfilled at once.
     pub(super) fn pleases(&self, kind: usize, bin: usize) -> bool {
-        self.is_near(kind, bin) && self.is_even(kind, bin)
+        self.has_affinity(kind, bin) && self.is_spread(kind, bin)
     }
 
-    fn is_near(&self, kind: usize, bin: usize) -> bool {
-        let Some(near) = &self.constraints.near[kind] else {
+    fn has_affinity(&self, kind: usize, bin: usize) -> bool {
+        let Some(affinity) = &self.constraints.affinity[kind] else {
             return true;
         };
-        let first = near.matched[kind] && !near.exists && self.near_total[kind] == 0;
+        let first = affinity.matched[kind] && !affinity.exists && self.affinity_total[kind] == 0;
         first
-            || near.keys.iter().zip(&self.near[kind]).all(|(key, placed)| {
+            || affinity.keys.iter().zip(&self.affinity[kind]).all(|(key, placed)| {
                 let domain = key.domain[bin] as usize;
                 key.existing[domain] + placed[domain] > 0
             })
     }
 
-    fn is_even(&self, kind: usize, bin: usize) -> bool {
-        let rules = self.constraints.even[kind].iter().zip(&self.even[kind]).zip(&self.floors[kind]);
+    fn is_spread(&self, kind: usize, bin: usize) -> bool {
+        let rules = self.constraints.spread[kind].iter().zip(&self.spread[kind]).zip(&self.floors[kind]);
         rules.into_iter().all(|((rule, placed), floor)| {
             let domain = rule.domain[bin] as usize;
             let own = u32::from(rule.counted[kind]);
@@ -517,31 +529,31 @@ impl<'a> Loads<'a> {
     pub(super) fn can_hold(&self, remaining: &[u32]) -> bool {
         (0..self.kinds)
             .filter(|&kind| !self.seats[kind].is_empty())
-            .all(|kind| self.near_can_hold(kind, remaining) && self.even_can_hold(kind, remaining))
+            .all(|kind| self.affinity_can_hold(kind, remaining) && self.spread_can_hold(kind, remaining))
     }
 
-    fn near_can_hold(&self, kind: usize, remaining: &[u32]) -> bool {
-        let Some(near) = &self.constraints.near[kind] else {
+    fn affinity_can_hold(&self, kind: usize, remaining: &[u32]) -> bool {
+        let Some(affinity) = &self.constraints.affinity[kind] else {
             return true;
         };
-        if near.matched.iter().zip(remaining).any(|(matched, remaining)| *matched && *remaining > 0) {
+        if affinity.matched.iter().zip(remaining).any(|(matched, remaining)| *matched && *remaining > 0) {
             return true;
         }
-        let own = u32::from(near.matched[kind]);
+        let own = u32::from(affinity.matched[kind]);
         // Alone of its kind in the whole cluster: whoever matches itself may be the first.
-        if own == 1 && !near.exists && self.near_total[kind] == 1 {
+        if own == 1 && !affinity.exists && self.affinity_total[kind] == 1 {
             return true;
         }
         self.seats[kind].iter().all(|&(bin, _)| {
-            near.keys.iter().zip(&self.near[kind]).all(|(key, placed)| {
+            affinity.keys.iter().zip(&self.affinity[kind]).all(|(key, placed)| {
                 let domain = key.domain[bin] as usize;
                 key.existing[domain] + placed[domain] > own
             })
         })
     }
 
-    fn even_can_hold(&self, kind: usize, remaining: &[u32]) -> bool {
-        self.constraints.even[kind].iter().zip(&self.even[kind]).all(|(rule, placed)| {
+    fn spread_can_hold(&self, kind: usize, remaining: &[u32]) -> bool {
+        self.constraints.spread[kind].iter().zip(&self.spread[kind]).all(|(rule, placed)| {
             let more =
                 rule.counted.iter().zip(remaining).filter(|(counted, _)| **counted).map(|(_, n)| n).sum();
             let floor = rule.highest_floor(placed, more);
@@ -559,7 +571,7 @@ impl<'a> Loads<'a> {
         } else {
             self.volumes.take(kind, bin);
         }
-        for (rule, loads) in self.constraints.apart.iter().zip(&mut self.apart) {
+        for (rule, loads) in self.constraints.anti_affinity.iter().zip(&mut self.anti_affinity) {
             if rule.domain[bin] != NO_DOMAIN {
                 let (owners, matched) = &mut loads[rule.domain[bin] as usize];
                 if rule.owns[kind] {
@@ -570,23 +582,23 @@ impl<'a> Loads<'a> {
                 }
             }
         }
-        for (owner, near) in self.constraints.near.iter().enumerate() {
-            let Some(near) = near.as_ref().filter(|near| near.matched[kind]) else {
+        for (owner, affinity) in self.constraints.affinity.iter().enumerate() {
+            let Some(affinity) = affinity.as_ref().filter(|affinity| affinity.matched[kind]) else {
                 continue;
             };
             let mut is_somewhere = false;
-            for (key, placed) in near.keys.iter().zip(&mut self.near[owner]) {
+            for (key, placed) in affinity.keys.iter().zip(&mut self.affinity[owner]) {
                 if key.domain[bin] != NO_DOMAIN {
                     is_somewhere = true;
                     change(&mut placed[key.domain[bin] as usize]);
                 }
             }
             if is_somewhere {
-                change(&mut self.near_total[owner]);
+                change(&mut self.affinity_total[owner]);
             }
         }
         for ((rules, placed), floors) in
-            self.constraints.even.iter().zip(&mut self.even).zip(&mut self.floors)
+            self.constraints.spread.iter().zip(&mut self.spread).zip(&mut self.floors)
         {
             for ((rule, placed), floor) in rules.iter().zip(placed).zip(floors) {
                 if rule.counted[kind] && rule.domain[bin] != NO_DOMAIN {

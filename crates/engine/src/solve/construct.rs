@@ -2,7 +2,7 @@
 
 use super::constraints::Loads;
 use super::problem::Problem;
-use crate::nodes::NodeId;
+use crate::state::nodes::NodeId;
 
 /// Domains of an affinity wish that are tried one by one.
 const DOMAINS_TRIED_MAX: usize = 64;
@@ -104,7 +104,7 @@ pub(super) fn best(problem: &Problem) -> Packing {
     let mut best = Packing::empty(problem);
     for mut order in [hard_first, few_options_first, easy_first] {
         // Whoever others want to be near comes before those who want it.
-        order.sort_by_key(|&kind| problem.constraints.near[kind].is_some());
+        order.sort_by_key(|&kind| problem.constraints.affinity[kind].is_some());
         for within in domains_to_try(problem) {
             let packing = in_order(problem, &order, within);
             if packing.placed > best.placed {
@@ -123,14 +123,14 @@ pub(super) fn best(problem: &Problem) -> Packing {
 fn domains_to_try(problem: &Problem) -> Vec<Option<(usize, u32)>> {
     let wisher = problem
         .constraints
-        .near
+        .affinity
         .iter()
-        .position(|near| near.as_ref().is_some_and(|near| near.matched.contains(&true)));
-    let near = wisher.and_then(|kind| Some((kind, problem.constraints.near[kind].as_ref()?)));
-    let Some((kind, near)) = near else {
+        .position(|affinity| affinity.as_ref().is_some_and(|affinity| affinity.matched.contains(&true)));
+    let affinity = wisher.and_then(|kind| Some((kind, problem.constraints.affinity[kind].as_ref()?)));
+    let Some((kind, affinity)) = affinity else {
         return vec![None];
     };
-    let Some(key) = near.keys.first() else {
+    let Some(key) = affinity.keys.first() else {
         return vec![None];
     };
     let mut rooms: Vec<(u64, u32)> = (0..key.existing.len() as u32).map(|domain| (0, domain)).collect();
@@ -157,12 +157,12 @@ fn in_order(problem: &Problem, order: &[usize], within: Option<(usize, u32)>) ->
         unused[problem.class_of[bin] as usize].push(bin);
     }
     let domains = within.and_then(|(kind, domain)| {
-        let near = problem.constraints.near[kind].as_ref()?;
-        Some((&near.keys.first()?.domain, domain))
+        let affinity = problem.constraints.affinity[kind].as_ref()?;
+        Some((&affinity.keys.first()?.domain, domain))
     });
     let rules_bind = !problem.constraints.is_empty();
     for &kind in order {
-        let domains = domains.filter(|_| problem.constraints.near[kind].is_some());
+        let domains = domains.filter(|_| problem.constraints.affinity[kind].is_some());
         let is_within = |bin: usize| domains.is_none_or(|(of_bin, domain)| of_bin[bin] == domain);
         let mut left = problem.kinds[kind].count;
         while left > 0 {

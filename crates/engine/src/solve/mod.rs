@@ -14,31 +14,31 @@ mod constraints;
 mod construct;
 mod cover;
 mod descent;
+mod each_node;
 mod explain;
-mod feasible;
 mod fillings;
 mod one_shape;
+mod preference;
 mod prices;
 mod problem;
 mod request;
-mod score;
 mod search;
 mod single;
 mod tree;
 mod volumes;
 
-use crate::nodes::{NodeId, NodeTable};
 use crate::refusal::NoRoom;
-use crate::relations::Relations;
-use crate::room::Rooms;
-pub(crate) use crate::room::Style;
-use crate::shape::{Resources, Shape, Shapes};
-use crate::volumes::Volumes;
+use crate::state::nodes::{NodeId, NodeTable};
+use crate::state::relations::Relations;
+use crate::state::room::Rooms;
+pub(crate) use crate::state::room::Style;
+use crate::state::shape::{Resources, Shape, Shapes};
+use crate::state::volumes::Volumes;
 use budget::Budget;
 use construct::Packing;
-pub(crate) use feasible::feasible;
+pub(crate) use each_node::feasible;
 use problem::Problem;
-pub(crate) use request::{Belonging, Kin, Part, Request, SliceRule, SpreadRule, Tree};
+pub(crate) use request::{Belonging, ChildSpread, Part, Request, RunningMember, SliceRule, Tree};
 pub(crate) use tree::scattered;
 
 /// Seats: index into the request's shapes, node, how many.
@@ -68,8 +68,8 @@ pub(crate) struct Tables<'a> {
 impl Tables<'_> {
     /// True if other pods, ports and free volumes do not matter to a shape.
     fn is_independent(&self, shape: &Shape) -> bool {
-        let guarded = |&matcher| !self.relations.counts.guarded_keys(matcher).is_empty();
-        shape.wishes.is_empty()
+        let guarded = |&selector| !self.relations.counts.guarded_keys(selector).is_empty();
+        shape.inter_pod.is_empty()
             && shape.ports.is_empty()
             && shape.volumes.are_local()
             && !shape.matches.iter().any(guarded)
@@ -97,7 +97,7 @@ fn solve_problem(problem: &Problem, request: &Request, tables: &Tables<'_>, bran
         return Outcome::Infeasible(explain::mixed(problem, &best, request.need, tables, &explain::anywhere));
     }
     if let [kind] = &problem.kinds[..] {
-        let order = score::order(problem, request.style, tables);
+        let order = preference::order(problem, request.style, tables);
         if let Some(fill) = closed_form::fill(problem, kind.count, &order) {
             let placed: u32 = fill.iter().map(|&(_, count)| count).sum();
             if placed >= request.need {

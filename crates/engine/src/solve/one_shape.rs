@@ -3,7 +3,7 @@
 
 use super::{Outcome, Style, Tables, explain};
 use crate::score::total::{best, looks_at_pods};
-use crate::shape::ShapeId;
+use crate::state::shape::ShapeId;
 use std::sync::Arc;
 
 pub(super) fn solve(id: ShapeId, wanted: u32, need: u32, style: Style, tables: &mut Tables<'_>) -> Outcome {

@@ -2,8 +2,8 @@
 
 use super::constraints::{Constraints, NO_DOMAIN, Quota};
 use super::{Request, Tables};
-use crate::nodes::NodeId;
-use crate::shape::{ResourceId, ShapeId};
+use crate::state::nodes::NodeId;
+use crate::state::shape::{ResourceId, ShapeId};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -233,13 +233,18 @@ impl Problem {
     /// Bins that are alone in their domains are alike although their domains differ.
     fn places(&self) -> Vec<Vec<u32>> {
         let rules = &self.constraints;
-        let apart = rules.apart.iter().map(|rule| seen(&rule.domain, |_| 0));
-        let near = rules.near.iter().flatten().flat_map(|near| &near.keys);
-        let near = near.map(|key| seen(&key.domain, |domain| key.existing[domain]));
-        let even = rules.even.iter().flatten();
-        let even = even.map(|rule| seen(&rule.domain, |domain| rule.existing[domain]));
+        let anti_affinity = rules.anti_affinity.iter().map(|rule| seen(&rule.domain, |_| 0));
+        let affinity = rules.affinity.iter().flatten().flat_map(|affinity| &affinity.keys);
+        let affinity = affinity.map(|key| seen(&key.domain, |domain| key.existing[domain]));
+        let spread = rules.spread.iter().flatten();
+        let spread = spread.map(|rule| seen(&rule.domain, |domain| rule.existing[domain]));
         let quotas = rules.quotas.iter().map(|quota| quota.domain.clone());
-        apart.chain(near).chain(even).chain(quotas).chain(rules.volumes.seen(self.bins.len())).collect()
+        anti_affinity
+            .chain(affinity)
+            .chain(spread)
+            .chain(quotas)
+            .chain(rules.volumes.seen(self.bins.len()))
+            .collect()
     }
 }
 

@@ -1,9 +1,9 @@
 //! What is asked for: members by shape, and the tree of groups that they belong to.
 
-use crate::hierarchy::HierarchyId;
-use crate::nodes::NodeId;
-use crate::room::Style;
-use crate::shape::ShapeId;
+use crate::state::hierarchy::HierarchyId;
+use crate::state::nodes::NodeId;
+use crate::state::room::Style;
+use crate::state::shape::ShapeId;
 use std::sync::Arc;
 use tutti_model::{Strength, Text};
 
@@ -74,16 +74,16 @@ pub(crate) struct Part {
     pub(crate) hierarchy: Option<HierarchyId>,
     pub(crate) levels: Vec<Strength>,
     pub(crate) slices: Option<SliceRule>,
-    pub(crate) spread: Option<SpreadRule>,
+    pub(crate) spread: Option<ChildSpread>,
     /// Members, of a composite those of all its groups, that have a seat and keep it.
-    pub(crate) kin: Vec<Kin>,
+    pub(crate) running: Vec<RunningMember>,
     /// True if members have ranks: neighbours in rank are to be near.
     pub(crate) is_ranked: bool,
 }
 
 /// A member that has a seat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Kin {
+pub(crate) struct RunningMember {
     pub(crate) node: NodeId,
     pub(crate) slice: Option<u32>,
     pub(crate) leads: bool,
@@ -99,7 +99,7 @@ pub(crate) struct SliceRule {
 
 /// Children keep away from each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct SpreadRule {
+pub(crate) struct ChildSpread {
     /// Level of the part's hierarchy.
     pub(crate) level: usize,
     /// Children that may share a domain.

@@ -114,21 +114,21 @@ struct Costs {
 
 impl Costs {
     fn new(problem: &Problem) -> Self {
-        let Constraints { apart, near, even, ports, volumes, quotas } = &problem.constraints;
+        let Constraints { anti_affinity, affinity, spread, ports, volumes, quotas } = &problem.constraints;
         let (resources, kinds) = (problem.resources.len(), problem.kinds.len());
-        let near_keys = || near.iter().flatten().flat_map(|near| &near.keys);
-        let even_rules = || even.iter().flatten();
+        let affinity_keys = || affinity.iter().flatten().flat_map(|affinity| &affinity.keys);
+        let spread_rules = || spread.iter().flatten();
         // To tell the highest floor, domains are sorted.
-        let domains: usize = even_rules().map(|rule| 8 * rule.existing.len()).sum();
-        let rules = apart.len() + near_keys().count() + even_rules().count();
+        let domains: usize = spread_rules().map(|rule| 8 * rule.existing.len()).sum();
+        let rules = anti_affinity.len() + affinity_keys().count() + spread_rules().count();
         Self {
             look: 4
                 + resources
-                + 2 * (apart.len() + quotas.len())
+                + 2 * (anti_affinity.len() + quotas.len())
                 + if ports.is_empty() { 0 } else { kinds }
                 + if volumes.is_empty() { 0 } else { VOLUMES_LOOK },
             rules: 64 + 8 * rules + domains,
-            rules_per_member: 2 + 2 * (near_keys().count() + even_rules().count()),
+            rules_per_member: 2 + 2 * (affinity_keys().count() + spread_rules().count()),
             bound: kinds * problem.bins.len() * (2 + 8 * resources),
         }
     }

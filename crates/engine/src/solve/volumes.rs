@@ -8,8 +8,8 @@
 use super::Tables;
 use super::problem::Problem;
 use crate::refusal::NodeReason;
-use crate::shape::Shape;
-use crate::volumes::{Ask, Place};
+use crate::state::shape::Shape;
+use crate::state::volumes::{Ask, Place};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 use tutti_model::{NodeSelectorTerm, Operator, Text};
@@ -230,7 +230,7 @@ impl Pools {
             if guessed.contains(&volume.name) || !suits.contains(&true) {
                 continue;
             }
-            let places = crate::volumes::places_of(volume).collect::<Vec<Place>>();
+            let places = crate::state::volumes::places_of(volume).collect::<Vec<Place>>();
             let at = *pools.entry((suits.clone(), places.clone())).or_insert_with(|| {
                 sizes.push(0);
                 kinds_of_pool.push((suits, places));

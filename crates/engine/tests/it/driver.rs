@@ -2,8 +2,8 @@
 
 use crate::storage;
 use std::fmt::Write;
-use tutti_engine::validator::groups::{Cluster, Judge};
-use tutti_engine::validator::{violations, volume_violations};
+use tutti_engine::check::validator::group_rules::{Cluster, Judge};
+use tutti_engine::check::validator::{violations, volume_violations};
 use tutti_engine::{ClaimPlan, Config, Decision, Engine, Event, Placement, Seat, Waiting};
 use tutti_model::scenario::Scenario;
 use tutti_model::{Group, Node, ObjectKey, Phase, Pod, Storage, Text, Time};

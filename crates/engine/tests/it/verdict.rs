@@ -2,8 +2,8 @@
 //! counts verdicts.
 
 use crate::storage;
-use tutti_engine::oracle::placeable_with;
-use tutti_engine::validator::{violations, volume_violations};
+use tutti_engine::check::oracle::placeable_with;
+use tutti_engine::check::validator::{violations, volume_violations};
 use tutti_engine::{Config, Decision, Engine, Event, Placement, Refusal};
 use tutti_model::scenario::Scenario;
 use tutti_model::{Phase, Pod, Time};
