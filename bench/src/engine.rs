@@ -109,7 +109,7 @@ impl Bench<'_> {
         let (placed, undecided) = match base.clone().decide(Time(0)) {
             Decision::Place(placement) => (placement.seats.len(), false),
             Decision::Wait(waiting) => (0, matches!(waiting.refusal, Refusal::Undecided(_))),
-            Decision::Idle { .. } => (0, false),
+            Decision::More | Decision::Idle { .. } => (0, false),
         };
         ensure!([0, 320].contains(&placed), "{case} at {} nodes placed {placed} of 320", self.nodes);
         let (time, rounds) = self.again_and_again(&base);
@@ -170,7 +170,7 @@ pub(crate) fn decide_all(engine: &mut Engine) -> u32 {
     loop {
         match engine.decide(Time(0)) {
             Decision::Place(placement) => placed += placement.seats.len() as u32,
-            Decision::Wait(_) => {}
+            Decision::Wait(_) | Decision::More => {}
             Decision::Idle { .. } => return placed,
         }
     }

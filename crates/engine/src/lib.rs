@@ -7,6 +7,7 @@
 mod agenda;
 #[cfg(feature = "check")]
 pub mod check;
+pub mod config;
 pub mod decision;
 pub mod engine;
 pub mod event;
@@ -17,11 +18,12 @@ mod solve;
 mod state;
 mod unit;
 
+pub use config::{Config, NamedProfile};
 pub use decision::{Decision, Placement, Seat, Standing, UnitKey, Waiting};
-pub use engine::{Config, Engine, NamedProfile};
+pub use engine::Engine;
 pub use event::{Event, HeldSeat, Hold, HoldReason};
-pub use queries::census::{Census, Place, Waiters};
+pub use queries::census::{Census, WaitState, Waiters};
 pub use queries::survey::{DomainRoom, Survey};
-pub use refusal::{ClaimProblem, Refusal};
+pub use refusal::{ClaimProblem, Reason, ReasonCode, Refusal};
 pub use score::Profile;
 pub use state::volumes::{ClaimPlan, VolumeState};

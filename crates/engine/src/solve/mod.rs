@@ -28,13 +28,14 @@ mod tree;
 mod volumes;
 
 use crate::refusal::NoRoom;
+use crate::state::changes::ChangeLog;
 use crate::state::nodes::{NodeId, NodeTable};
 use crate::state::relations::Relations;
 use crate::state::room::Rooms;
 pub(crate) use crate::state::room::Style;
 use crate::state::shape::{Resources, Shape, Shapes};
 use crate::state::volumes::Volumes;
-use budget::Budget;
+pub(crate) use budget::Budget;
 use construct::Packing;
 pub(crate) use each_node::feasible;
 use problem::Problem;
@@ -62,6 +63,7 @@ pub(crate) struct Tables<'a> {
     pub(crate) resources: &'a Resources,
     pub(crate) relations: &'a Relations,
     pub(crate) volumes: &'a Volumes,
+    pub(crate) changes: &'a ChangeLog,
     pub(crate) rooms: &'a mut Rooms,
 }
 
@@ -77,9 +79,9 @@ impl Tables<'_> {
 }
 
 /// Answers a request; changes nothing but caches.
-pub(crate) fn solve(request: &Request, tables: &mut Tables<'_>, branches_max: u32) -> Outcome {
+pub(crate) fn solve(request: &Request, tables: &mut Tables<'_>, budget: &mut Budget) -> Outcome {
     if let Some(tree) = &request.tree {
-        return tree::solve(request, tree, tables, branches_max);
+        return tree::solve(request, tree, tables, budget);
     }
     if let [(shape, count)] = request.shapes[..]
         && tables.is_independent(tables.shapes.get(shape))
@@ -87,11 +89,11 @@ pub(crate) fn solve(request: &Request, tables: &mut Tables<'_>, branches_max: u3
         return one_shape::solve(shape, count, request.need, request.style, tables);
     }
     let problem = Problem::new(request, tables);
-    solve_problem(&problem, request, tables, branches_max)
+    solve_problem(&problem, request, tables, budget)
 }
 
 /// All tiers, cheap ones first.
-fn solve_problem(problem: &Problem, request: &Request, tables: &Tables<'_>, branches_max: u32) -> Outcome {
+fn solve_problem(problem: &Problem, request: &Request, tables: &Tables<'_>, budget: &mut Budget) -> Outcome {
     if problem.excluded_by_bounds(request.need) {
         let best = construct::best(problem);
         return Outcome::Infeasible(explain::mixed(problem, &best, request.need, tables, &explain::anywhere));
@@ -119,11 +121,10 @@ fn solve_problem(problem: &Problem, request: &Request, tables: &Tables<'_>, bran
     }
     let why = || explain::mixed(problem, &best, request.need, tables, &explain::anywhere);
     let skips_max = request.wanted() - request.need;
-    let mut budget = Budget::of_branches(branches_max);
     let found = if cover::suits(problem) {
-        cover::search(problem, skips_max, &mut budget)
+        cover::search(problem, skips_max, budget)
     } else {
-        search::search(problem, search::Skips::of_one_team(problem, skips_max), &mut budget)
+        search::search(problem, search::Skips::of_one_team(problem, skips_max), budget)
     };
     match found {
         search::Found::Placement(packing) => Outcome::Placed(packing.seats(problem)),

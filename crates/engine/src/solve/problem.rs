@@ -51,7 +51,7 @@ impl Problem {
             let shape = Arc::clone(tables.shapes.get(id));
             resources.extend(shape.requests.iter().map(|&(resource, _)| resource));
             resources.extend(shape.volumes.shared.iter().map(|&(resource, _)| resource));
-            let room = tables.rooms.of(id, &shape, tables.nodes);
+            let room = tables.rooms.of(id, &shape, tables.nodes, tables.changes);
             rooms.push((room.by_node().to_vec(), room.total()));
         }
         // By name, so that restarts, which may number resources differently, search in the same order.

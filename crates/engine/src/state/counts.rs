@@ -376,6 +376,23 @@ impl Counts {
         self.selectors.iter().flatten().any(by_label)
     }
 
+    /// Every live selector, in no meaningful order.
+    pub(super) fn ids(&self) -> impl Iterator<Item = SelectorId> {
+        let live = self.selectors.iter().enumerate().filter(|(_, selector)| selector.is_some());
+        live.map(|(at, _)| SelectorId(at as u32))
+    }
+
+    /// What a live selector says.
+    pub(super) fn selectors(&self, id: SelectorId) -> &[PodSelector] {
+        self.get(id).map_or(&[], |selector| &selector.selectors)
+    }
+
+    /// Nodes with pods that keep matching pods away, in no meaningful order.
+    pub(super) fn owners_by_node(&self, id: SelectorId, key: KeyId) -> impl Iterator<Item = (NodeId, Tally)> {
+        let spots = self.get(id).and_then(|selector| selector.owners.get(&key));
+        spots.into_iter().flat_map(|spots| spots.by_node.iter().map(|(&node, &tally)| (node, tally)))
+    }
+
     fn get(&self, id: SelectorId) -> Option<&Selector> {
         self.selectors.get(id.0 as usize)?.as_ref()
     }

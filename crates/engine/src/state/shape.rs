@@ -221,6 +221,11 @@ impl Shape {
         self.is_undemanding && self.volumes.places.is_empty()
     }
 
+    /// What it demands of a node by itself: affinity and tolerations.
+    pub(super) fn node_demands(&self) -> (&NodeAffinity, &[Toleration]) {
+        (&self.affinity, &self.tolerations)
+    }
+
     /// Taints that it ignores.
     pub(crate) fn tolerations(&self) -> &[Toleration] {
         &self.tolerations

@@ -104,6 +104,11 @@ impl Topology {
         moves
     }
 
+    /// The label of a key in use.
+    pub(super) fn name(&self, id: KeyId) -> Option<&Text> {
+        Some(&self.key(id)?.name)
+    }
+
     fn key(&self, id: KeyId) -> Option<&Key> {
         self.keys.get(id.0 as usize)?.as_ref()
     }

@@ -33,16 +33,16 @@ pub(super) fn solve(
     request: &Request,
     tree: &Arc<Tree>,
     tables: &mut Tables<'_>,
-    branches_max: u32,
+    budget: &mut Budget,
 ) -> Outcome {
-    let mut outcome = decide(request, tree, tables, branches_max);
+    let mut outcome = decide(request, tree, tables, budget);
     if let Outcome::Placed(seats) = &mut outcome {
         sort_by_rank(seats, tree, tables);
     }
     outcome
 }
 
-fn decide(request: &Request, tree: &Arc<Tree>, tables: &mut Tables<'_>, branches_max: u32) -> Outcome {
+fn decide(request: &Request, tree: &Arc<Tree>, tables: &mut Tables<'_>, budget: &mut Budget) -> Outcome {
     if let (Some(group), [kind]) = (tree.only_group(), &request.shapes[..])
         && let Some(id) = group.hierarchy
         && group.slices.is_none()
@@ -51,14 +51,13 @@ fn decide(request: &Request, tree: &Arc<Tree>, tables: &mut Tables<'_>, branches
         return uniform::solve(group, id, *kind, request.need, tables);
     }
     let ground = Ground::new(request, tree, tables);
-    let mut budget = Budget::of_branches(branches_max);
-    match exact::solve(&ground, &mut budget) {
+    match exact::solve(&ground, budget) {
         Answer::Placed(seats) => return Outcome::Placed(seats),
         Answer::Nothing => return Outcome::Infeasible(shortages::tree(&ground, tables)),
         Answer::Unknown => {}
     }
     if tree.only_group().is_some_and(|group| group.slices.is_none()) {
-        return regions::solve(&ground, request, tables, &mut budget);
+        return regions::solve(&ground, request, tables, budget);
     }
     if let Some(seats) = build::solve(&ground) {
         return Outcome::Placed(seats);

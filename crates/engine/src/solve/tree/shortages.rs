@@ -23,7 +23,7 @@ pub(super) fn one_shape(
 ) -> NoRoom {
     let hierarchies = &tables.relations.hierarchies;
     let tree = hierarchies.get(id);
-    let room = tables.rooms.of(shape_id, shape, tables.nodes);
+    let room = tables.rooms.of(shape_id, shape, tables.nodes, tables.changes);
     let total = room.total();
     let sums = room.by_domain(id, hierarchies).0.to_vec();
     let mut levels = Vec::new();

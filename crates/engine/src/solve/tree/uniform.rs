@@ -39,7 +39,7 @@ pub(super) fn solve(
     let shape_id = shape;
     let shape = Arc::clone(tables.shapes.get(shape_id));
     let tree = tables.relations.hierarchies.get(id);
-    let room = tables.rooms.of(shape_id, &shape, tables.nodes);
+    let room = tables.rooms.of(shape_id, &shape, tables.nodes, tables.changes);
     let total = room.total();
     let (sums, by_node) = room.by_domain(id, &tables.relations.hierarchies);
     let question = Question { part, tree, sums, by_node, total, wanted };
