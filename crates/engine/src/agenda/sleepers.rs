@@ -5,6 +5,8 @@
 //! or went, or a node came, went or changed its labels or taints.
 
 use crate::decision::UnitKey;
+use crate::rules::resources::copies;
+use crate::rules::{self, Triggers};
 use crate::state::counts::{Counts, SelectorId};
 use crate::state::index::remove_from;
 use crate::state::shape::{ResourceId, Shape, ShapeId, Shapes};
@@ -27,7 +29,7 @@ impl Offer {
     }
 
     fn is_usable(&self, shape: &Shape) -> bool {
-        self.node.as_ref().is_some_and(|node| shape.forbidden(node).is_none())
+        self.node.as_ref().is_some_and(|node| rules::forbidden(shape, node).is_none())
     }
 }
 
@@ -46,8 +48,10 @@ pub(crate) struct Sleepers {
     units: FxHashMap<UnitKey, Sleeper>,
     by_shape: BTreeMap<ShapeId, BTreeSet<UnitKey>>,
     by_selector: BTreeMap<SelectorId, BTreeSet<UnitKey>>,
-    /// Units that care about other pods, ports, domains, or volumes that other pods use or could have.
-    sensitive: BTreeSet<UnitKey>,
+    /// Units that other changes can unblock, see [`Triggers`].
+    by_domains: BTreeSet<UnitKey>,
+    by_ports: BTreeSet<UnitKey>,
+    by_attachments: BTreeSet<UnitKey>,
 }
 
 #[derive(Debug, Clone)]
@@ -61,29 +65,24 @@ impl Sleepers {
     pub(crate) fn insert(&mut self, unit: UnitKey, wakes_on: WakesOn, shapes: &Shapes, counts: &Counts) {
         self.remove(&unit);
         let WakesOn { shapes: ids, reads_domains } = wakes_on;
-        if reads_domains {
-            self.sensitive.insert(unit.clone());
-        }
-        let mut selectors = BTreeSet::new();
+        let mut triggers = Triggers { domains: reads_domains, ..Triggers::default() };
         for &id in &ids {
-            let shape = shapes.get(id);
             self.by_shape.entry(id).or_default().insert(unit.clone());
-            selectors.extend(shape.inter_pod.pairs().map(|(selector, _)| selector));
-            // Who is only liked or disliked by others can be placed all the same.
-            let mut binding =
-                shape.matches.iter().filter(|&&selector| counts.is_binding(selector)).peekable();
-            let is_matched = binding.peek().is_some();
-            selectors.extend(binding);
-            let volumes = &shape.volumes;
-            let shares = !volumes.shared.is_empty() || !volumes.are_local();
-            if !shape.inter_pod.is_empty() || !shape.ports.is_empty() || is_matched || shares {
-                self.sensitive.insert(unit.clone());
-            }
+            triggers.add(shapes.get(id), counts);
         }
-        for &selector in &selectors {
+        for &selector in &triggers.selectors {
             self.by_selector.entry(selector).or_default().insert(unit.clone());
         }
-        self.units.insert(unit, Sleeper { shapes: ids, selectors });
+        for (is_set, units) in [
+            (triggers.domains, &mut self.by_domains),
+            (triggers.ports, &mut self.by_ports),
+            (triggers.attachments, &mut self.by_attachments),
+        ] {
+            if is_set {
+                units.insert(unit.clone());
+            }
+        }
+        self.units.insert(unit, Sleeper { shapes: ids, selectors: triggers.selectors });
     }
 
     /// Forgets a unit.
@@ -97,7 +96,9 @@ impl Sleepers {
         for selector in sleeper.selectors {
             remove_from(&mut self.by_selector, &selector, unit);
         }
-        self.sensitive.remove(unit);
+        for units in [&mut self.by_domains, &mut self.by_ports, &mut self.by_attachments] {
+            units.remove(unit);
+        }
     }
 
     /// Everybody who sleeps, in no meaningful order.
@@ -139,21 +140,23 @@ impl Sleepers {
         }
         // A domain that comes or goes changes what is even, near or apart, whatever is free there.
         if before.node != after.node {
-            woken.extend(self.sensitive.iter().cloned());
+            woken.extend(self.by_domains.iter().cloned());
         }
         self.take_out(woken)
     }
 
     /// Takes out everybody who cares about a pod of this shape having come or gone.
     pub(crate) fn wake_by_pod(&mut self, shape: &Shape) -> BTreeSet<UnitKey> {
+        let triggers = Triggers::of_pod(shape);
         let mut woken = BTreeSet::new();
-        for selector in
-            shape.matches.iter().chain(shape.inter_pod.anti_affinity.iter().map(|(selector, _)| selector))
-        {
+        for selector in &triggers.selectors {
             woken.extend(self.by_selector.get(selector).into_iter().flatten().cloned());
         }
-        if !shape.ports.is_empty() || !shape.volumes.shared.is_empty() {
-            woken.extend(self.sensitive.iter().cloned());
+        if triggers.ports {
+            woken.extend(self.by_ports.iter().cloned());
+        }
+        if triggers.attachments {
+            woken.extend(self.by_attachments.iter().cloned());
         }
         self.take_out(woken)
     }
@@ -182,8 +185,8 @@ fn gain(shape: &Shape, before: &Offer, after: &Offer) -> Gain {
         return Gain::Nothing;
     }
     let copies_before =
-        if before.is_usable(shape) { shape.copies(|resource| before.free(resource)) } else { 0 };
-    if shape.copies(|resource| after.free(resource)) > copies_before {
+        if before.is_usable(shape) { copies(shape, |resource| before.free(resource)) } else { 0 };
+    if copies(shape, |resource| after.free(resource)) > copies_before {
         return Gain::Copies;
     }
     // Volumes that others use, too, are not counted by copies.
