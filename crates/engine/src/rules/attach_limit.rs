@@ -6,6 +6,7 @@
 
 use super::{Cost, Scope, Triggers, resources, rows};
 use crate::refusal::NodeReason;
+use crate::state::nodes::{NodeId, NodeTable};
 use crate::state::shape::Shape;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -119,6 +120,11 @@ impl AttachLimits {
     pub(super) fn ruled_out(&self, kind: usize, bin: usize) -> Option<NodeReason> {
         (self.most(kind, bin) == 0).then_some(NodeReason::AttachLimit)
     }
+}
+
+/// Why volumes that are attached to a node keep a shape off it, provided that all it requests is free.
+pub(crate) fn forbids(shape: &Shape, node: NodeId, nodes: &NodeTable) -> Option<NodeReason> {
+    (!ignores(shape) && nodes.room(node, shape) == 0).then_some(NodeReason::AttachLimit)
 }
 
 /// Volumes that members attach, in a partial placement.

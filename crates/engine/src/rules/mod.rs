@@ -64,7 +64,7 @@ pub struct Rule {
     pub name: &'static str,
     /// True if it speaks with this reason.
     pub speaks: fn(&NodeReason) -> bool,
-    /// What can unblock a unit that it blocks.
+    /// What can unblock a unit that it blocks, beside a node that joins.
     pub unblocked_by: &'static [Change],
 }
 

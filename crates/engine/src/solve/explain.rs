@@ -4,7 +4,7 @@ use super::Tables;
 use super::construct::Packing;
 use super::problem::Problem;
 use crate::refusal::{NoRoom, NodeReason, Shortage};
-use crate::rules::{self, Loads, resources::short};
+use crate::rules::{self, Loads, attach_limit, resources::short};
 use crate::state::nodes::{NodeId, NodeTable};
 use crate::state::shape::{ResourceId, Resources, Shape};
 use std::cmp::Reverse;
@@ -168,7 +168,8 @@ fn reasons(
             let reason = NodeReason::Insufficient(resources.name(resource).clone());
             *counts.entry(reason).or_default() += 1;
         }
-        if !is_short && let Some(reason) = other_pods(id) {
+        let full = || attach_limit::forbids(shape, id, table);
+        if !is_short && let Some(reason) = other_pods(id).or_else(full) {
             *counts.entry(reason).or_default() += 1;
         }
     }

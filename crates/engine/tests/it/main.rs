@@ -12,6 +12,7 @@ mod determinism;
 mod documented;
 mod doubles;
 mod driver;
+mod each_rule;
 mod expectations;
 mod feasible;
 mod likings;
