@@ -1,6 +1,9 @@
 //! Why a unit cannot start: data first, one sentence second.
 
-use crate::state::volumes::attach_driver;
+use crate::rules::{
+    affinity, anti_affinity, attach_limit, cordon, exclusive_claim, node_affinity, ports, resources, spread,
+    taints, volume_matching, volume_reach,
+};
 use std::fmt;
 use tutti_model::{ObjectKey, Resource, Text};
 
@@ -382,21 +385,18 @@ pub enum NodeReason {
 impl fmt::Display for NodeReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unschedulable => f.write_str("cordoned"),
-            Self::Taint { key } => write!(f, "untolerated taint {key}"),
-            Self::Affinity => f.write_str("not selected by node selector or affinity"),
-            Self::Insufficient(resource) => match attach_driver(resource) {
-                Some(driver) => write!(f, "no more volumes of {driver} can be attached"),
-                None => write!(f, "Insufficient {resource}"),
-            },
-            Self::VolumeOutOfReach => f.write_str("out of reach of a volume"),
-            Self::NoVolume => f.write_str("no free volume for a claim"),
-            Self::AttachLimit => f.write_str("no more volumes can be attached"),
-            Self::ExclusiveClaim => f.write_str("volume claim for one pod only"),
-            Self::Ports => f.write_str("host port in use"),
-            Self::PodAffinity => f.write_str("pod affinity not satisfied"),
-            Self::PodAntiAffinity => f.write_str("pod anti-affinity not satisfied"),
-            Self::Spread => f.write_str("topology spread not satisfied"),
+            Self::Unschedulable => f.write_str(cordon::WORDS),
+            Self::Taint { key } => taints::words(key, f),
+            Self::Affinity => f.write_str(node_affinity::WORDS),
+            Self::Insufficient(resource) => resources::words(resource, f),
+            Self::VolumeOutOfReach => f.write_str(volume_reach::WORDS),
+            Self::NoVolume => f.write_str(volume_matching::WORDS),
+            Self::AttachLimit => f.write_str(attach_limit::WORDS),
+            Self::ExclusiveClaim => f.write_str(exclusive_claim::WORDS),
+            Self::Ports => f.write_str(ports::WORDS),
+            Self::PodAffinity => f.write_str(affinity::WORDS),
+            Self::PodAntiAffinity => f.write_str(anti_affinity::WORDS),
+            Self::Spread => f.write_str(spread::WORDS),
         }
     }
 }

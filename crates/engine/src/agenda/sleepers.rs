@@ -6,6 +6,7 @@
 //! labels or taints.
 
 use crate::decision::UnitKey;
+use crate::rules::Triggers;
 use crate::state::State;
 use crate::state::changes::Freed;
 use crate::state::counts::SelectorId;
@@ -53,8 +54,10 @@ pub(crate) struct Sleepers {
     units: FxHashMap<UnitKey, Sleeper>,
     by_shape: BTreeMap<ShapeId, BTreeSet<UnitKey>>,
     by_selector: BTreeMap<SelectorId, BTreeSet<UnitKey>>,
-    /// Units to which other pods, ports, domains, or volumes that other pods use or could have, matter.
-    sensitive: BTreeSet<UnitKey>,
+    /// Units that other changes can unblock, see [`Triggers`].
+    by_domains: BTreeSet<UnitKey>,
+    by_ports: BTreeSet<UnitKey>,
+    by_attachments: BTreeSet<UnitKey>,
     lack_nodes: BTreeSet<UnitKey>,
 }
 
@@ -65,32 +68,25 @@ impl Sleepers {
         let WakesOn { shapes: mut ids, reads_domains, needs, lacks_nodes } = wakes_on;
         ids.sort_unstable();
         ids.dedup();
-        if reads_domains {
-            self.sensitive.insert(unit.clone());
-        }
-        if lacks_nodes {
-            self.lack_nodes.insert(unit.clone());
-        }
-        let mut selectors = BTreeSet::new();
+        let mut triggers = Triggers { domains: reads_domains, ..Triggers::default() };
         for &id in &ids {
-            let shape = state.shapes().get(id);
             self.by_shape.entry(id).or_default().insert(unit.clone());
-            selectors.extend(shape.inter_pod.pairs().map(|(selector, _)| selector));
-            // A pod that others only prefer or avoid can be placed all the same.
-            let counts = &state.relations().counts;
-            let mut binding =
-                shape.matches.iter().filter(|&&selector| counts.is_binding(selector)).peekable();
-            let is_matched = binding.peek().is_some();
-            selectors.extend(binding);
-            let volumes = &shape.volumes;
-            let shares = !volumes.shared.is_empty() || !volumes.are_local();
-            if !shape.inter_pod.is_empty() || !shape.ports.is_empty() || is_matched || shares {
-                self.sensitive.insert(unit.clone());
-            }
+            triggers.add(state.shapes().get(id), &state.relations().counts);
         }
-        for &selector in &selectors {
+        for &selector in &triggers.selectors {
             self.by_selector.entry(selector).or_default().insert(unit.clone());
         }
+        for (is_set, units) in [
+            (triggers.domains, &mut self.by_domains),
+            (triggers.ports, &mut self.by_ports),
+            (triggers.attachments, &mut self.by_attachments),
+            (lacks_nodes, &mut self.lack_nodes),
+        ] {
+            if is_set {
+                units.insert(unit.clone());
+            }
+        }
+        let selectors = triggers.selectors;
         self.units.insert(unit, Sleeper { shapes: ids, selectors, needs });
     }
 
@@ -103,8 +99,11 @@ impl Sleepers {
         for selector in sleeper.selectors {
             remove_from(&mut self.by_selector, &selector, unit);
         }
-        self.sensitive.remove(unit);
-        self.lack_nodes.remove(unit);
+        for units in
+            [&mut self.by_domains, &mut self.by_ports, &mut self.by_attachments, &mut self.lack_nodes]
+        {
+            units.remove(unit);
+        }
     }
 
     /// Every unit that sleeps, in no meaningful order.
@@ -149,7 +148,7 @@ impl Sleepers {
         }
         // A domain that comes or goes changes what is spread, near or apart, whatever is free there.
         if facts {
-            helped.extend(self.sensitive.iter().cloned());
+            helped.extend(self.by_domains.iter().cloned());
             helped.extend(self.lack_nodes.iter().cloned());
         }
         helped
@@ -160,9 +159,14 @@ impl Sleepers {
         self.by_selector.get(&selector).into_iter().flatten()
     }
 
-    /// Units to which ports and shared volumes matter.
-    pub(super) fn sensitive(&self) -> impl Iterator<Item = &UnitKey> {
-        self.sensitive.iter()
+    /// Units that host ports in use keep from being placed.
+    pub(super) fn helped_by_ports(&self) -> &BTreeSet<UnitKey> {
+        &self.by_ports
+    }
+
+    /// Units to which volumes that several pods use matter.
+    pub(super) fn helped_by_attachments(&self) -> &BTreeSet<UnitKey> {
+        &self.by_attachments
     }
 }
 

@@ -11,7 +11,8 @@ impl Agenda {
     /// Takes in what the change log has to tell.
     pub(crate) fn follow(&mut self, state: &mut State, now: Time) {
         // Units that have changed themselves come first: they do not sleep on what they required before.
-        let (mut nodes, mut selectors, mut shared) = (Vec::new(), BTreeSet::new(), false);
+        let (mut nodes, mut selectors) = (Vec::new(), BTreeSet::new());
+        let (mut ports, mut attachments) = (false, false);
         while let Some(change) = state.next_change() {
             match change {
                 Change::Unit(unit) => self.look_again(&unit, state, now),
@@ -24,7 +25,8 @@ impl Agenda {
                 Change::Selector(selector) => {
                     selectors.insert(selector);
                 }
-                Change::Shared => shared = true,
+                Change::Ports => ports = true,
+                Change::Attachments => attachments = true,
             }
         }
         for (node, freed, facts) in nodes {
@@ -35,9 +37,11 @@ impl Agenda {
             let helped = self.sleepers.helped_by_selector(selector).cloned().collect();
             self.wake(helped, state, now);
         }
-        if shared {
-            let helped = self.sleepers.sensitive().cloned().collect();
-            self.wake(helped, state, now);
+        if ports {
+            self.wake(self.sleepers.helped_by_ports().clone(), state, now);
+        }
+        if attachments {
+            self.wake(self.sleepers.helped_by_attachments().clone(), state, now);
         }
     }
 

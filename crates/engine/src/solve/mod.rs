@@ -10,7 +10,6 @@
 
 mod budget;
 mod closed_form;
-mod constraints;
 mod construct;
 mod cover;
 mod descent;
@@ -25,9 +24,9 @@ mod request;
 mod search;
 mod single;
 mod tree;
-mod volumes;
 
 use crate::refusal::NoRoom;
+use crate::rules;
 use crate::state::changes::ChangeLog;
 use crate::state::nodes::{NodeId, NodeTable};
 use crate::state::relations::Relations;
@@ -70,11 +69,7 @@ pub(crate) struct Tables<'a> {
 impl Tables<'_> {
     /// True if other pods, ports and free volumes do not matter to a shape.
     fn is_independent(&self, shape: &Shape) -> bool {
-        let guarded = |&selector| !self.relations.counts.guarded_keys(selector).is_empty();
-        shape.inter_pod.is_empty()
-            && shape.ports.is_empty()
-            && shape.volumes.are_local()
-            && !shape.matches.iter().any(guarded)
+        rules::is_independent(shape, self.relations)
     }
 }
 

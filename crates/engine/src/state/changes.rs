@@ -52,8 +52,10 @@ pub(crate) enum Change {
     },
     /// More or fewer pods are matched by a selector, or have anti-affinity to what it matches, somewhere.
     Selector(SelectorId),
-    /// A pod with host ports, or with volumes that others use, too, came or went.
-    Shared,
+    /// A pod with host ports came or went.
+    Ports,
+    /// A pod with volumes that several pods use came or went.
+    Attachments,
     /// Something about a unit itself has changed: its members, what they require, its group.
     Unit(UnitKey),
     /// A unit has become part of a larger one and is none of its own any more.
@@ -146,7 +148,7 @@ mod tests {
         let mut log = ChangeLog::default();
         log.push(node(a));
         let cursor = log.end();
-        log.push(Change::Shared);
+        log.push(Change::Ports);
         log.push(node(b));
         let (entries, nodes) = log.nodes_since(cursor).expect("it is not long ago");
         assert_eq!((entries, nodes.collect::<Vec<_>>()), (2, vec![b]));

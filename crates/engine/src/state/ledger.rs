@@ -6,6 +6,7 @@ use super::changes::{Change, Freed};
 use super::nodes::NodeId;
 use super::pods::{PodRow, Sits};
 use super::shape::{Load, Shape, ShapeId};
+use crate::rules::Triggers;
 use std::sync::Arc;
 use tutti_model::ObjectKey;
 
@@ -79,14 +80,18 @@ impl State {
 
     /// A pod of this shape came or went, which matters to pods with terms about it and to those that share something.
     pub(super) fn note_neighbour(&mut self, shape: &Shape) {
-        let anti_affinity = shape.inter_pod.anti_affinity.iter().map(|(selector, _)| selector);
-        for &selector in shape.matches.iter().chain(anti_affinity) {
+        let Triggers { domains: _, ports, attachments, selectors } = Triggers::of_pod(shape);
+        for selector in selectors {
+            // A selector of preferences keeps no pod from being placed.
             if self.relations.counts.is_binding(selector) {
                 self.changes.push(Change::Selector(selector));
             }
         }
-        if !shape.ports.is_empty() || !shape.volumes.shared.is_empty() {
-            self.changes.push(Change::Shared);
+        if ports {
+            self.changes.push(Change::Ports);
+        }
+        if attachments {
+            self.changes.push(Change::Attachments);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The node table: what is free on every node, in columns, and which rows changed lately.
 
+use crate::rules;
 use crate::state::images::Images;
 use crate::state::shape::{Load, ResourceId, Resources, Shape};
 use rustc_hash::{FxHashMap, FxHasher};
@@ -105,7 +106,7 @@ impl NodeTable {
             return 0;
         }
         let Some(shared) = self.room_for_shared(id, shape) else { return 0 };
-        shape.copies(|resource| {
+        rules::resources::copies(shape, |resource| {
             let taken = shared.iter().find(|(other, _)| *other == resource);
             self.free(id, resource) - taken.map_or(0, |(_, taken)| *taken)
         })
@@ -138,8 +139,8 @@ impl NodeTable {
 
     /// True if a shape may use a node, whatever is free there.
     pub(crate) fn is_open_to(&self, id: NodeId, shape: &Shape) -> bool {
-        (self.open[id.index()] && shape.is_undemanding())
-            || self.node(id).is_some_and(|node| shape.forbidden(node).is_none())
+        (self.open[id.index()] && rules::is_undemanding(shape))
+            || self.node(id).is_some_and(|node| rules::forbidden(shape, node).is_none())
     }
 
     /// What volumes that a shape shares with others take beyond what is there already, by resource; nothing if they
@@ -215,8 +216,7 @@ impl NodeTable {
             let before = std::mem::replace(&mut self.allocatable[resource][id.index()], *amount);
             self.free[resource][id.index()] += amount - before;
         }
-        self.open[id.index()] =
-            node.as_ref().is_some_and(|node| !node.unschedulable && node.taints.is_empty());
+        self.open[id.index()] = node.as_ref().is_some_and(rules::is_open);
         if let Some(row) = &mut self.rows[id.index()] {
             self.present += usize::from(node.is_some());
             self.present -= usize::from(row.node.is_some());

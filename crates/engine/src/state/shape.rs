@@ -11,9 +11,8 @@ use crate::state::volumes::{Needs, Resolved};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use tutti_model::taint::untolerated;
 use tutti_model::{
-    HostPort, Node, NodeAffinity, NodeSelectorTerm, Padding, Pod, Resource, Text, Toleration, Weighted,
+    HostPort, NodeAffinity, NodeSelectorTerm, Padding, Pod, Resource, Text, Toleration, Weighted,
 };
 
 /// Shapes that are kept although nobody uses them.
@@ -81,10 +80,12 @@ pub(crate) struct Shape {
     pub(crate) requests: Vec<(ResourceId, i64)>,
     /// What it counts for beyond that when nodes are compared.
     pub(crate) padding: Padding,
-    affinity: NodeAffinity,
-    /// True if its affinity says nothing about which nodes it may use.
-    is_undemanding: bool,
-    tolerations: Vec<Toleration>,
+    /// Nodes that it may use, by label and name.
+    pub(crate) affinity: NodeAffinity,
+    /// True if that is all nodes.
+    pub(crate) selects_all: bool,
+    /// Taints that it ignores.
+    pub(crate) tolerations: Vec<Toleration>,
     /// Ports of the node, sorted.
     pub(crate) ports: Vec<HostPort>,
     /// Nodes that it would like, sorted.
@@ -215,81 +216,6 @@ impl Shape {
     pub(crate) fn load(&self) -> Load<'_> {
         Load { requests: &self.requests, padding: self.padding, shared: &self.volumes.shared }
     }
-
-    /// True if it may use every node that is open and has no taints.
-    pub(crate) fn is_undemanding(&self) -> bool {
-        self.is_undemanding && self.volumes.places.is_empty()
-    }
-
-    /// What it demands of a node by itself: affinity and tolerations.
-    pub(super) fn node_demands(&self) -> (&NodeAffinity, &[Toleration]) {
-        (&self.affinity, &self.tolerations)
-    }
-
-    /// Taints that it ignores.
-    pub(crate) fn tolerations(&self) -> &[Toleration] {
-        &self.tolerations
-    }
-
-    /// True if the node's labels and name are acceptable.
-    pub(crate) fn selects(&self, node: &Node) -> bool {
-        self.affinity.matches(&node.name, &node.labels)
-    }
-
-    /// True if no taint of the node keeps the pod away.
-    pub(crate) fn tolerates(&self, node: &Node) -> bool {
-        untolerated(&node.taints, &self.tolerations).is_none()
-    }
-
-    /// True if pods of the two shapes cannot be on one node because of their ports.
-    pub(crate) fn ports_conflict(&self, other: &[HostPort]) -> bool {
-        self.ports.iter().any(|port| other.iter().any(|other| port.conflicts(other)))
-    }
-
-    /// Why a pod of this shape may not use the node whatever is free there.
-    pub(crate) fn forbidden(&self, node: &Node) -> Option<Forbidden> {
-        if node.unschedulable && !self.tolerates_cordon() {
-            return Some(Forbidden::Unschedulable);
-        }
-        if let Some(taint) = untolerated(&node.taints, &self.tolerations) {
-            return Some(Forbidden::Taint(taint.key.clone()));
-        }
-        if !self.affinity.matches(&node.name, &node.labels) {
-            return Some(Forbidden::Affinity);
-        }
-        if !self.volumes.places.iter().all(|place| place.accepts(node)) {
-            return Some(Forbidden::Volume);
-        }
-        None
-    }
-
-    /// How many copies fit into these amounts; `free` is indexed by resource.
-    pub(crate) fn copies(&self, free: impl Fn(ResourceId) -> i64) -> u32 {
-        let mut copies = i64::from(u32::MAX);
-        for &(resource, amount) in &self.requests {
-            copies = copies.min(free(resource).max(0) / amount);
-        }
-        copies as u32
-    }
-
-    /// A cordoned node carries the meaning of this taint, with or without the taint itself.
-    fn tolerates_cordon(&self) -> bool {
-        let taint = tutti_model::Taint {
-            key: "node.kubernetes.io/unschedulable".into(),
-            value: "".into(),
-            effect: tutti_model::Effect::NoSchedule,
-        };
-        self.tolerations.iter().any(|t| t.tolerates(&taint))
-    }
-}
-
-/// Why a node is out of the question for a shape.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Forbidden {
-    Unschedulable,
-    Taint(Text),
-    Affinity,
-    Volume,
 }
 
 /// A shape that was let go of, and the number that it had.
@@ -338,7 +264,7 @@ impl Shapes {
         self.intern(Shape {
             requests,
             padding,
-            is_undemanding: affinity == NodeAffinity::default(),
+            selects_all: affinity == NodeAffinity::default(),
             affinity,
             tolerations,
             ports,

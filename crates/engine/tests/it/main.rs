@@ -13,6 +13,7 @@ mod digest;
 mod documented;
 mod doubles;
 mod driver;
+mod each_rule;
 mod expectations;
 mod feasible;
 mod likings;

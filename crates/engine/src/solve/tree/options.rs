@@ -2,7 +2,7 @@
 
 use super::ground::{Ground, Region};
 use super::objective::Merit;
-use crate::solve::constraints::Quota;
+use crate::rules::quota::Quota;
 use crate::solve::request::{RunningMember, SliceRule};
 use crate::state::hierarchy::{Cell, NO_DOMAIN};
 use rustc_hash::FxHashMap;
