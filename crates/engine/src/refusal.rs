@@ -374,9 +374,9 @@ pub enum NodeReason {
     ExclusiveClaim,
     /// Another pod has the port.
     Ports,
-    /// A pod that must be near is not.
+    /// A pod that must be in the same domain is not.
     PodAffinity,
-    /// A pod is near that must not be, by the wish of either.
+    /// A pod is in the same domain that must not be, by a term of either.
     PodAntiAffinity,
     /// Pods would be spread too unevenly, or the node lacks the label to spread by.
     Spread,

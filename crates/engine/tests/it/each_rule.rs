@@ -139,11 +139,14 @@ const CASES: &[Case] = &[
         rule: "spread",
         scenario: "node n cpu=1 label:zone=a
                    node m cpu=1
-                   pod old on=n label:app=x
-                   pod p cpu=1 label:app=x spread:zone:1:app=x:min=2",
+                   pod old x2 on=n label:app=x
+                   pod p cpu=1 spread:zone:1:app=x:min=2",
         seats: &["n"],
         wrong: "is where 2 more are than elsewhere",
-        cures: &[(Pods, "pod old on=n label:app=x phase=Succeeded"), (Domains, "node m cpu=1 label:zone=b")],
+        cures: &[
+            (Pods, "pod old-0 on=n label:app=x phase=Succeeded"),
+            (Domains, "node m cpu=1 label:zone=b"),
+        ],
     },
     Case {
         rule: "quota",
