@@ -469,7 +469,7 @@ impl Engine {
         if self.pods.pod(&pod.key).is_some_and(|row| row.uid != pod.uid || row.group != pod.group) {
             self.remove_pod(&pod.key, now);
         }
-        // InterPodTerms first: a matcher that comes to life may give this very pod another shape.
+        // InterPodTerms first: a selector that comes to life may give this very pod another shape.
         let inter_pod = self.acquire_terms(pod, now);
         let matches = self.relations.matching(&pod.key, &pod.labels);
         let before = self.pods.pod(&pod.key).cloned();
@@ -502,7 +502,6 @@ impl Engine {
         if matches!(after.sits, Sits::Bound(_)) {
             self.retries.remove(&self.pods.unit_of(&pod.key, &after));
         }
-        self.set_memberships(&pod.key, before.as_ref().map(|row| row.shape), Some(shape));
         let left = before.as_ref().filter(|_| after.life == Life::Failed).and_then(|row| self.seat_of(row));
         self.move_seat(before.as_ref(), Some(&after), now);
         self.vacate(&pod.key, &after, left, now);
@@ -526,7 +525,6 @@ impl Engine {
         let unit = self.pods.pod(key).map(|row| self.pods.unit_of(key, row));
         self.set_claims_of(key, &[], now);
         let Some(row) = self.pods.remove(key) else { return };
-        self.set_memberships(key, Some(row.shape), None);
         let left = self.seat_of(&row);
         self.move_seat(Some(&row), None, now);
         self.vacate(key, &row, left, now);
@@ -644,7 +642,7 @@ impl Engine {
         }
     }
 
-    /// Gives back a pod's use of its shape and of the matchers of its wishes.
+    /// Gives back a pod's use of its shape and of the selectors of its wishes.
     fn let_go(&mut self, shape: ShapeId, now: Time) {
         let held = Arc::clone(self.shapes.get(shape));
         self.release_shape(shape);

@@ -234,10 +234,11 @@ impl Reader<'_, '_> {
         let (selector, keys) = shape.inter_pod.affinity.as_ref()?;
         let relations = self.tables.relations;
         let key = |&key: &KeyId| {
-            let domains = 0..relations.topology.domains_count(key) as u32;
-            let count =
-                |d| relations.counts.matched_in(*selector, key, crate::state::topology::DomainId(d)).seated;
-            AffinityKey { domain: self.domains(problem, key), existing: domains.map(count).collect() }
+            let mut existing = vec![0; relations.topology.domains_count(key)];
+            for (domain, tally) in relations.counts.matched_by_domain(*selector, key) {
+                existing[domain.index()] = tally.seated;
+            }
+            AffinityKey { domain: self.domains(problem, key), existing }
         };
         let keys: Vec<AffinityKey> = keys.iter().map(key).collect();
         let exists = keys.iter().any(|key| key.existing.iter().any(|&count| count > 0));

@@ -3,6 +3,7 @@
 use crate::decision::UnitKey;
 use crate::refusal::Unsupported;
 use crate::state::hierarchy::HierarchyId;
+use crate::state::label_index::LabelIndex;
 use crate::state::nodes::NodeId;
 use crate::state::shape::ShapeId;
 use rustc_hash::FxHashMap;
@@ -49,7 +50,7 @@ pub(crate) struct PodRow {
     pub(crate) group: Option<ObjectKey>,
     pub(crate) rank: Option<u32>,
     pub(crate) leader: bool,
-    /// What other pods' wishes look at.
+    /// What other pods' terms look at.
     pub(crate) labels: Labels,
     pub(crate) shape: ShapeId,
     pub(crate) gated: bool,
@@ -157,6 +158,7 @@ pub(crate) struct PodTable {
     pods: FxHashMap<ObjectKey, PodRow>,
     groups: FxHashMap<ObjectKey, GroupRow>,
     composites: FxHashMap<ObjectKey, CompositeRow>,
+    by_labels: LabelIndex,
 }
 
 impl PodTable {
@@ -169,7 +171,15 @@ impl PodTable {
     }
 
     /// Adds or replaces a pod. The group of a pod never changes while the pod lives.
-    pub(crate) fn insert(&mut self, key: ObjectKey, row: PodRow) {
+    pub(crate) fn insert(&mut self, key: ObjectKey, mut row: PodRow) {
+        row.labels = match self.pods.get(&key) {
+            Some(before) if before.labels == row.labels => before.labels.clone(),
+            Some(before) => {
+                self.by_labels.remove(&key, &before.labels);
+                self.by_labels.insert(&key, &row.labels)
+            }
+            None => self.by_labels.insert(&key, &row.labels),
+        };
         if let Some(group) = &row.group {
             self.groups.entry(group.clone()).or_default().members.insert(key.clone());
         }
@@ -179,6 +189,7 @@ impl PodTable {
     /// Removes a pod.
     pub(crate) fn remove(&mut self, key: &ObjectKey) -> Option<PodRow> {
         let row = self.pods.remove(key)?;
+        self.by_labels.remove(key, &row.labels);
         if let Some(group) = &row.group
             && let Some(entry) = self.groups.get_mut(group)
         {
@@ -200,6 +211,11 @@ impl PodTable {
         if let Some(row) = self.pods.get_mut(key) {
             row.shape = shape;
         }
+    }
+
+    /// Pods by namespace and labels.
+    pub(crate) fn by_labels(&self) -> &LabelIndex {
+        &self.by_labels
     }
 
     /// All pods, in no meaningful order.

@@ -1,18 +1,16 @@
 //! What pods have to do with each other, kept up to date as pods, nodes and namespaces come and go.
 //!
-//! A wish names its matcher; a new matcher looks at every pod once, and from then on every pod looks at every
-//! live matcher when it comes. The matchers that match a pod are part of its shape.
+//! A term names its selector. A new selector looks once at the pods that it could select; from then on every pod that
+//! comes looks at the live selectors that could select it. The selectors that match a pod are part of its shape.
 
 use crate::engine::Engine;
 use crate::state::counts::{Candidate, Counts, SelectorId, Strength};
 use crate::state::hierarchy::Hierarchies;
 use crate::state::nodes::NodeId;
-use crate::state::pods::PodRow;
-use crate::state::shape::{InterPodTerms, PreferredSpread, PreferredTerms, Shape, ShapeId, SpreadTerm};
+use crate::state::shape::{InterPodTerms, PreferredSpread, PreferredTerms, Shape, SpreadTerm};
 use crate::state::topology::{KeyId, Topology};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use tutti_model::{HostPort, LabelSelector, Labels, Node, ObjectKey, Pod, PodSelector, PodTerm, Text, Time};
 
 /// The label that kubelets give every node with its own name.
@@ -20,7 +18,7 @@ const HOSTNAME: &str = "kubernetes.io/hostname";
 /// How pods are spread that do not say how: kube-scheduler's own default, as key and allowed skew.
 const DEFAULT_SPREAD: [(&str, u32); 2] = [(HOSTNAME, 3), ("topology.kubernetes.io/zone", 5)];
 
-/// The tables behind wishes.
+/// The tables behind inter-pod terms.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Relations {
     pub(crate) topology: Topology,
@@ -35,11 +33,30 @@ pub(crate) struct Relations {
 
 impl Relations {
     fn candidate<'a>(&'a self, key: &'a ObjectKey, labels: &'a Labels) -> Candidate<'a> {
-        let namespace_labels = self.namespaces.get(&key.namespace).unwrap_or(&self.no_labels);
+        let namespace_labels = self.namespace_labels(&key.namespace);
         Candidate { namespace: &key.namespace, namespace_labels, labels }
     }
 
-    /// All matchers that match a pod.
+    /// The labels of a namespace; none if it was not seen.
+    pub(crate) fn namespace_labels(&self, name: &Text) -> &Labels {
+        self.namespaces.get(name).unwrap_or(&self.no_labels)
+    }
+
+    /// Takes in the labels of a namespace; tells whether they are news.
+    fn set_namespace(&mut self, name: &Text, labels: Labels) -> bool {
+        if *self.namespace_labels(name) == labels {
+            return false;
+        }
+        // An unseen namespace has no labels, so one that has none need not be remembered.
+        if labels.is_empty() {
+            self.namespaces.remove(name);
+        } else {
+            self.namespaces.insert(name.clone(), labels);
+        }
+        true
+    }
+
+    /// All selectors that match a pod.
     pub(crate) fn matching(&self, key: &ObjectKey, labels: &Labels) -> Vec<SelectorId> {
         self.counts.matching(&self.candidate(key, labels))
     }
@@ -84,7 +101,7 @@ impl Relations {
 }
 
 impl Engine {
-    /// Makes the matchers of a pod's wishes live.
+    /// Makes the selectors of a pod's terms live.
     pub(crate) fn acquire_terms(&mut self, pod: &Pod, now: Time) -> InterPodTerms {
         let mut inter_pod =
             InterPodTerms { preferred: self.acquire_preferred(pod, now), ..InterPodTerms::default() };
@@ -129,7 +146,7 @@ impl Engine {
         inter_pod
     }
 
-    /// The same for wishes that need not be fulfilled.
+    /// The same for terms that need not be fulfilled.
     fn acquire_preferred(&mut self, pod: &Pod, now: Time) -> PreferredTerms {
         let mut preferred = PreferredTerms::default();
         if pod.preferences.ignores_pods() && pod.inter_pod.affinity.is_empty() {
@@ -199,7 +216,7 @@ impl Engine {
         self.relations.topology.acquire(name, &self.nodes)
     }
 
-    /// Lets go of the matchers of a pod's wishes.
+    /// Lets go of the selectors of a pod's terms.
     pub(crate) fn release_terms(&mut self, inter_pod: &InterPodTerms, now: Time) {
         for (selector, key) in inter_pod.pairs() {
             self.relations.counts.drop_key(selector, key);
@@ -214,26 +231,20 @@ impl Engine {
         let binding = affinity.chain(anti_affinity).chain(spread).map(|selector| (selector, true));
         let preferred = inter_pod.preferred.pairs().map(|(selector, _)| (selector, false));
         for (selector, is_binding) in binding.chain(preferred) {
-            for pod in self.relations.counts.release(selector, is_binding).unwrap_or_default() {
-                self.rematch(&pod, selector, false, now);
+            if let Some(gone) = self.relations.counts.release(selector, is_binding) {
+                for pod in self.selected_by(&gone) {
+                    self.rematch(&pod, selector, false, now);
+                }
             }
         }
     }
 
     /// Takes in the labels of a namespace.
     pub(crate) fn set_namespace(&mut self, name: &Text, labels: Labels, now: Time) {
-        let before = self.relations.namespaces.get(name).unwrap_or(&self.relations.no_labels);
-        if *before == labels {
+        if !self.relations.set_namespace(name, labels) || !self.relations.counts.looks_at_namespaces() {
             return;
         }
-        self.relations.namespaces.insert(name.clone(), labels);
-        if !self.relations.counts.looks_at_namespaces() {
-            return;
-        }
-        let in_namespace = |(key, _): &(&ObjectKey, &PodRow)| key.namespace == *name;
-        let pods: BTreeSet<ObjectKey> =
-            self.pods.iter().filter(in_namespace).map(|(key, _)| key.clone()).collect();
-        for pod in pods {
+        for pod in self.pods.by_labels().in_namespace(name) {
             let Some(row) = self.pods.pod(&pod) else { continue };
             let before = self.shapes.get(row.shape).matches.clone();
             let after = self.relations.matching(&pod, &row.labels);
@@ -246,22 +257,22 @@ impl Engine {
         }
     }
 
+    /// Pods that a selector selects.
+    fn selected_by(&self, selectors: &[PodSelector]) -> BTreeSet<ObjectKey> {
+        self.pods.by_labels().selected(selectors, |namespace| self.relations.namespace_labels(namespace))
+    }
+
     fn acquire_selector(&mut self, selectors: &[PodSelector], is_binding: bool, now: Time) -> SelectorId {
         let (id, is_new) = self.relations.counts.acquire(selectors, is_binding);
         if is_new {
-            let matches = |(key, row): &(&ObjectKey, &PodRow)| {
-                self.relations.counts.matches(id, &self.relations.candidate(key, &row.labels))
-            };
-            let pods: BTreeSet<ObjectKey> =
-                self.pods.iter().filter(matches).map(|(key, _)| key.clone()).collect();
-            for pod in pods {
+            for pod in self.selected_by(selectors) {
                 self.rematch(&pod, id, true, now);
             }
         }
         id
     }
 
-    /// Takes in that a pod is matched by one more matcher, or one less: another shape, other counts.
+    /// Takes in that a pod is matched by one more selector, or one less: another shape, other counts.
     fn rematch(&mut self, pod: &ObjectKey, selector: SelectorId, matches: bool, now: Time) {
         let Some(row) = self.pods.pod(pod).cloned() else {
             return;
@@ -278,7 +289,6 @@ impl Engine {
         if is_new {
             self.nodes.images_mut().retain(&self.shapes.get(shape).images);
         }
-        self.relations.counts.set_member(selector, pod, matches);
         if let Some(node) = row.node() {
             let Relations { counts, topology, .. } = &mut self.relations;
             counts.shift_matched(selector, node, !row.terminating, matches, topology);
@@ -289,26 +299,5 @@ impl Engine {
             self.touch(&self.pods.unit_of(pod, &row), now);
         }
         self.release_shape(row.shape);
-    }
-
-    /// Remembers who matches what when a pod comes, changes or goes.
-    pub(crate) fn set_memberships(
-        &mut self,
-        pod: &ObjectKey,
-        before: Option<ShapeId>,
-        after: Option<ShapeId>,
-    ) {
-        let matches = |shape: Option<ShapeId>| shape.map(|id| Arc::clone(self.shapes.get(id)));
-        let (before, after) = (matches(before), matches(after));
-        let (before, after) = (
-            before.as_ref().map_or(&[][..], |shape| &shape.matches),
-            after.as_ref().map_or(&[][..], |shape| &shape.matches),
-        );
-        for &selector in before.iter().filter(|selector| !after.contains(selector)) {
-            self.relations.counts.set_member(selector, pod, false);
-        }
-        for &selector in after.iter().filter(|selector| !before.contains(selector)) {
-            self.relations.counts.set_member(selector, pod, true);
-        }
     }
 }
