@@ -3,6 +3,7 @@
 use crate::fleet::{Ask, add_gang, ask, cluster, node, pod, running};
 use crate::packing;
 use crate::report::Report;
+use crate::selectors;
 use crate::topology;
 use anyhow::{Result, ensure};
 use std::time::{Duration, Instant};
@@ -49,7 +50,7 @@ pub(crate) fn run(sizes: &[u32], only: &str, seconds: f64, report: &mut Report) 
     if "load-100k".contains(only) {
         load(report)?;
     }
-    Ok(())
+    selectors::run(only, report)
 }
 
 struct Bench<'a> {
@@ -342,7 +343,7 @@ fn load(report: &mut Report) -> Result<()> {
 }
 
 /// Memory that this process holds, as the kernel counts it.
-fn resident_mib() -> Result<f64> {
+pub(crate) fn resident_mib() -> Result<f64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kib: f64 = line.and_then(|l| l.trim().split(' ').next()).unwrap_or("0").parse()?;

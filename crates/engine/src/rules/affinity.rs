@@ -7,7 +7,7 @@
 use super::{Cost, NO_DOMAIN, Scope, Triggers, pick, seen};
 use crate::refusal::NodeReason;
 use crate::state::shape::Shape;
-use crate::state::topology::{DomainId, KeyId};
+use crate::state::topology::KeyId;
 
 /// The words of a refusal.
 pub(crate) const WORDS: &str = "pod affinity not satisfied";
@@ -36,9 +36,11 @@ impl AffinityRule {
         let (selector, keys) = shape.inter_pod.affinity.as_ref()?;
         let relations = scope.relations;
         let key = |&key: &KeyId| {
-            let domains = (0..relations.topology.domains_count(key) as u32).map(DomainId);
-            let count = |domain| relations.counts.matched_in(*selector, key, domain).seated;
-            AffinityKey { domain: scope.domains(key), existing: domains.map(count).collect() }
+            let mut existing = vec![0; relations.topology.domains_count(key)];
+            for (domain, tally) in relations.counts.matched_by_domain(*selector, key) {
+                existing[domain.index()] = tally.seated;
+            }
+            AffinityKey { domain: scope.domains(key), existing }
         };
         let keys: Vec<AffinityKey> = keys.iter().map(key).collect();
         let exists = keys.iter().any(|key| key.existing.iter().any(|&count| count > 0));

@@ -33,9 +33,7 @@ impl State {
         for (key, composite) in self.pods.composites() {
             add(hash(("composite", key, format!("{:?}", composite.object))));
         }
-        for (name, labels) in
-            self.relations.namespaces.iter().filter(|(_, labels)| **labels != self.relations.no_labels)
-        {
+        for (name, labels) in &self.relations.namespaces {
             add(hash(("namespace", name, labels)));
         }
         for unit in &self.suspended {

@@ -79,16 +79,15 @@ impl State {
         if !is_new {
             self.nodes.images_mut().release_all(&images);
         }
-        let after = Arc::new(PodRow::new(pod, shape, sits));
-        if before.as_ref() == Some(&after) {
+        let after = PodRow::new(pod, shape, sits);
+        if before.as_deref() == Some(&after) {
             self.let_go(shape);
             return;
         }
-        self.pods.insert(pod.key.clone(), Arc::clone(&after));
+        let after = self.pods.insert(pod.key.clone(), after);
         if matches!(after.sits, Sits::Bound(_)) {
             self.changes.push(Change::Bound(self.pods.unit_of(&pod.key, &after)));
         }
-        self.set_memberships(&pod.key, before.as_ref().map(|row| row.shape), Some(shape));
         let left = before.as_ref().filter(|_| after.life == Life::Failed).and_then(|row| self.seat_of(row));
         self.move_seat(&pod.key, before.as_deref(), Some(&after));
         self.hold_vacated_seat(&pod.key, &after, left, now);
@@ -113,7 +112,6 @@ impl State {
         let unit = self.pods.pod(key).map(|row| self.pods.unit_of(key, row));
         self.set_claims_of(key, &[]);
         let Some(row) = self.pods.remove(key) else { return };
-        self.set_memberships(key, Some(row.shape), None);
         let left = self.seat_of(&row);
         self.move_seat(key, Some(&row), None);
         self.hold_vacated_seat(key, &row, left, now);

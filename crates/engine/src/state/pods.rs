@@ -3,6 +3,7 @@
 use crate::decision::UnitKey;
 use crate::refusal::Unsupported;
 use crate::state::hierarchy::HierarchyId;
+use crate::state::label_index::LabelIndex;
 use crate::state::nodes::NodeId;
 use crate::state::shape::ShapeId;
 use rustc_hash::FxHashMap;
@@ -50,7 +51,7 @@ pub(crate) struct PodRow {
     pub(crate) group: Option<ObjectKey>,
     pub(crate) rank: Option<u32>,
     pub(crate) leader: bool,
-    /// What other pods' wishes look at.
+    /// What other pods' terms look at.
     pub(crate) labels: Labels,
     pub(crate) shape: ShapeId,
     pub(crate) gated: bool,
@@ -160,6 +161,7 @@ pub(crate) struct PodTable {
     on_node: FxHashMap<NodeId, Vec<ObjectKey>>,
     groups: FxHashMap<ObjectKey, GroupRow>,
     composites: FxHashMap<ObjectKey, CompositeRow>,
+    by_labels: LabelIndex,
 }
 
 impl PodTable {
@@ -197,16 +199,27 @@ impl PodTable {
     }
 
     /// Adds or replaces a pod. The group of a pod never changes while the pod lives.
-    pub(super) fn insert(&mut self, key: ObjectKey, row: Arc<PodRow>) {
+    pub(super) fn insert(&mut self, key: ObjectKey, mut row: PodRow) -> Arc<PodRow> {
+        row.labels = match self.pods.get(&key) {
+            Some(before) if before.labels == row.labels => before.labels.clone(),
+            Some(before) => {
+                self.by_labels.remove(&key, &before.labels);
+                self.by_labels.insert(&key, &row.labels)
+            }
+            None => self.by_labels.insert(&key, &row.labels),
+        };
         if let Some(group) = &row.group {
             self.groups.entry(group.clone()).or_default().members.insert(key.clone());
         }
-        self.pods.insert(key, row);
+        let row = Arc::new(row);
+        self.pods.insert(key, Arc::clone(&row));
+        row
     }
 
     /// Removes a pod.
     pub(super) fn remove(&mut self, key: &ObjectKey) -> Option<Arc<PodRow>> {
         let row = self.pods.remove(key)?;
+        self.by_labels.remove(key, &row.labels);
         if let Some(group) = &row.group
             && let Some(entry) = self.groups.get_mut(group)
         {
@@ -228,6 +241,11 @@ impl PodTable {
         if let Some(row) = self.pods.get_mut(key) {
             Arc::make_mut(row).shape = shape;
         }
+    }
+
+    /// Pods by namespace and labels.
+    pub(super) fn by_labels(&self) -> &LabelIndex {
+        &self.by_labels
     }
 
     /// All pods, in no meaningful order.

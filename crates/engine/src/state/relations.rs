@@ -18,13 +18,32 @@ pub(crate) struct Relations {
     /// Ports in use by node; only nodes where somebody uses one.
     pub(crate) ports: FxHashMap<NodeId, Vec<HostPort>>,
     pub(super) namespaces: FxHashMap<Text, Labels>,
-    pub(super) no_labels: Labels,
+    no_labels: Labels,
 }
 
 impl Relations {
-    pub(super) fn candidate<'a>(&'a self, key: &'a ObjectKey, labels: &'a Labels) -> Candidate<'a> {
-        let namespace_labels = self.namespaces.get(&key.namespace).unwrap_or(&self.no_labels);
+    fn candidate<'a>(&'a self, key: &'a ObjectKey, labels: &'a Labels) -> Candidate<'a> {
+        let namespace_labels = self.namespace_labels(&key.namespace);
         Candidate { namespace: &key.namespace, namespace_labels, labels }
+    }
+
+    /// The labels of a namespace; none if it was not seen.
+    pub(super) fn namespace_labels(&self, name: &Text) -> &Labels {
+        self.namespaces.get(name).unwrap_or(&self.no_labels)
+    }
+
+    /// Takes in the labels of a namespace; tells whether they are news.
+    pub(super) fn set_namespace(&mut self, name: &Text, labels: Labels) -> bool {
+        if *self.namespace_labels(name) == labels {
+            return false;
+        }
+        // An unseen namespace has no labels, so one that has none need not be remembered.
+        if labels.is_empty() {
+            self.namespaces.remove(name);
+        } else {
+            self.namespaces.insert(name.clone(), labels);
+        }
+        true
     }
 
     /// All selectors that match a pod.

@@ -96,7 +96,7 @@ pub(crate) struct Shape {
     pub(crate) volumes: Needs,
     /// What it requires of other pods, and what it would like.
     pub(crate) inter_pod: InterPodTerms,
-    /// Live matchers that match it: not its labels, or the index label of every worker would make it unique.
+    /// Live selectors that match it: not its labels, or the index label of every worker would make it unique.
     pub(crate) matches: Vec<SelectorId>,
     /// How nodes are compared for it.
     pub(crate) profile: ProfileId,
@@ -107,7 +107,7 @@ pub(crate) struct Shape {
 pub(crate) struct AboutPods {
     /// What it requires of them and what it would like.
     pub(crate) inter_pod: InterPodTerms,
-    /// Live matchers that match it.
+    /// Live selectors that match it.
     pub(crate) matches: Vec<SelectorId>,
 }
 
@@ -127,7 +127,7 @@ impl<'a> Load<'a> {
     }
 }
 
-/// What a pod requires of other pods and what it would like, with matchers and topology keys by number.
+/// What a pod requires of other pods and what it would like, with selectors and topology keys by number.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(crate) struct InterPodTerms {
     /// Pods that match must be in the same domain of each of these keys.
@@ -171,7 +171,7 @@ impl PreferredTerms {
         self.pulls.is_empty() && self.spread.is_empty()
     }
 
-    /// Every matcher and key, once for every wish that uses it.
+    /// Every selector and key, once for every wish that uses it.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (SelectorId, KeyId)> {
         let pulls = self.pulls.iter().map(|&(selector, key, _)| (selector, key));
         let spread = self.spread.iter().map(|spread| (spread.selector, spread.key));
@@ -201,7 +201,7 @@ impl InterPodTerms {
         self.is_empty() && self.preferred.pairs().next().is_none()
     }
 
-    /// Every pair of matcher and key of what is required, once for every wish that uses it.
+    /// Every pair of selector and key of what is required, once for every wish that uses it.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (SelectorId, KeyId)> {
         let affinity =
             self.affinity.iter().flat_map(|(selector, keys)| keys.iter().map(|&key| (*selector, key)));
@@ -288,7 +288,7 @@ impl Shapes {
         self.intern(shape)
     }
 
-    /// The same shape matched by other matchers, counted as used once, and whether it is new.
+    /// The same shape matched by other selectors, counted as used once, and whether it is new.
     pub(crate) fn acquire_with_matches(&mut self, id: ShapeId, matches: Vec<SelectorId>) -> (ShapeId, bool) {
         let shape = Shape { matches, ..Shape::clone(self.get(id)) };
         self.intern(shape)

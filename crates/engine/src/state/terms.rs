@@ -1,14 +1,13 @@
 //! What pods require and prefer of each other, made part of their shapes as pods and namespaces come and go.
 //!
-//! A term names its selector; a new selector looks at every pod once, and from then on every pod looks at every live
-//! selector when it comes. The selectors that match a pod are part of its shape.
+//! A term names its selector. A new selector looks once at the pods that it could select; from then on every pod that
+//! comes looks at the live selectors that could select it. The selectors that match a pod are part of its shape.
 
 use super::State;
 use super::changes::Change;
 use super::counts::SelectorId;
-use super::pods::PodRow;
 use super::relations::Relations;
-use super::shape::{InterPodTerms, PreferredSpread, PreferredTerms, ShapeId, SpreadTerm};
+use super::shape::{InterPodTerms, PreferredSpread, PreferredTerms, SpreadTerm};
 use super::topology::KeyId;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -150,26 +149,20 @@ impl State {
         let binding = affinity.chain(anti_affinity).chain(spread).map(|selector| (selector, true));
         let preferred = inter_pod.preferred.pairs().map(|(selector, _)| (selector, false));
         for (selector, is_binding) in binding.chain(preferred) {
-            for pod in self.relations.counts.release(selector, is_binding).unwrap_or_default() {
-                self.rematch(&pod, selector, false);
+            if let Some(gone) = self.relations.counts.release(selector, is_binding) {
+                for pod in self.selected_by(&gone) {
+                    self.rematch(&pod, selector, false);
+                }
             }
         }
     }
 
     /// Takes in the labels of a namespace.
     pub(crate) fn set_namespace(&mut self, name: &Text, labels: Labels) {
-        let before = self.relations.namespaces.get(name).unwrap_or(&self.relations.no_labels);
-        if *before == labels {
+        if !self.relations.set_namespace(name, labels) || !self.relations.counts.looks_at_namespaces() {
             return;
         }
-        self.relations.namespaces.insert(name.clone(), labels);
-        if !self.relations.counts.looks_at_namespaces() {
-            return;
-        }
-        let in_namespace = |(key, _): &(&ObjectKey, &PodRow)| key.namespace == *name;
-        let pods: BTreeSet<ObjectKey> =
-            self.pods.iter().filter(in_namespace).map(|(key, _)| key.clone()).collect();
-        for pod in pods {
+        for pod in self.pods.by_labels().in_namespace(name) {
             let Some(row) = self.pods.pod(&pod) else { continue };
             let before = self.shapes.get(row.shape).matches.clone();
             let after = self.relations.matching(&pod, &row.labels);
@@ -182,15 +175,15 @@ impl State {
         }
     }
 
+    /// Pods that a selector selects.
+    fn selected_by(&self, selectors: &[PodSelector]) -> BTreeSet<ObjectKey> {
+        self.pods.by_labels().selected(selectors, |namespace| self.relations.namespace_labels(namespace))
+    }
+
     fn acquire_selector(&mut self, selectors: &[PodSelector], is_binding: bool) -> SelectorId {
         let (id, is_new) = self.relations.counts.acquire(selectors, is_binding);
         if is_new {
-            let matches = |(key, row): &(&ObjectKey, &PodRow)| {
-                self.relations.counts.matches(id, &self.relations.candidate(key, &row.labels))
-            };
-            let pods: BTreeSet<ObjectKey> =
-                self.pods.iter().filter(matches).map(|(key, _)| key.clone()).collect();
-            for pod in pods {
+            for pod in self.selected_by(selectors) {
                 self.rematch(&pod, id, true);
             }
         }
@@ -212,7 +205,6 @@ impl State {
         if is_new {
             self.nodes.images_mut().retain(&self.shapes.get(shape).images);
         }
-        self.relations.counts.set_member(selector, pod, matches);
         if let Some(node) = row.node() {
             let Relations { counts, topology, .. } = &mut self.relations;
             counts.shift_matched(selector, node, !row.terminating, matches, topology);
@@ -225,26 +217,5 @@ impl State {
             self.note_unit(&self.pods.unit_of(pod, &row));
         }
         self.release_shape(row.shape);
-    }
-
-    /// Remembers who matches what when a pod comes, changes or goes.
-    pub(crate) fn set_memberships(
-        &mut self,
-        pod: &ObjectKey,
-        before: Option<ShapeId>,
-        after: Option<ShapeId>,
-    ) {
-        let matches = |shape: Option<ShapeId>| shape.map(|id| Arc::clone(self.shapes.get(id)));
-        let (before, after) = (matches(before), matches(after));
-        let (before, after) = (
-            before.as_ref().map_or(&[][..], |shape| &shape.matches),
-            after.as_ref().map_or(&[][..], |shape| &shape.matches),
-        );
-        for &selector in before.iter().filter(|selector| !after.contains(selector)) {
-            self.relations.counts.set_member(selector, pod, false);
-        }
-        for &selector in after.iter().filter(|selector| !before.contains(selector)) {
-            self.relations.counts.set_member(selector, pod, true);
-        }
     }
 }

@@ -187,7 +187,10 @@ impl Question<'_> {
         let mut own = self.sums[level].clone();
         if level + 1 < self.part.levels.len() {
             for (domain, room) in self.sums[level + 1].iter().enumerate() {
-                own[self.tree.wider(level + 1, domain as u32) as usize] -= room;
+                // A number that no domain has at present lies in none.
+                if let Some(own) = own.get_mut(self.tree.wider(level + 1, domain as u32) as usize) {
+                    *own -= room;
+                }
             }
         }
         own
