@@ -94,6 +94,12 @@ impl Engine {
         self.agenda.follow(&mut self.state, now);
     }
 
+    /// A gang has waited for room since then, as an engine that decided before this one knows. It counts from its first
+    /// refusal on.
+    pub fn carry_waiting_since(&mut self, unit: UnitKey, since: Time) {
+        self.agenda.carry_waiting_since(unit, since);
+    }
+
     /// The next decision. Call it until it is [`Decision::Idle`].
     pub fn decide(&mut self, now: Time) -> Decision {
         self.decide_and_tell(now, |_| {})
@@ -369,6 +375,11 @@ impl Engine {
     /// Every unit that waits, and how; the next one first.
     pub fn waiters(&self) -> Vec<(UnitKey, WaitState)> {
         self.agenda.waiters(&self.state)
+    }
+
+    /// Gangs that wait for room, and since when, by name.
+    pub fn waiting_since(&self) -> Vec<(UnitKey, Time)> {
+        self.agenda.waiting_since()
     }
 
     /// Units that are not to be tried, in order.

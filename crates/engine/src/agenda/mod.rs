@@ -162,6 +162,19 @@ impl Agenda {
         self.patience.waits(unit, now);
     }
 
+    /// A gang has waited since then, as an engine that decided before this one knows.
+    pub(crate) fn carry_waiting_since(&mut self, unit: UnitKey, since: Time) {
+        self.patience.carry(unit, since);
+    }
+
+    /// Gangs that wait for room, and since when, by name.
+    pub(crate) fn waiting_since(&self) -> Vec<(UnitKey, Time)> {
+        let mut waiting: Vec<(UnitKey, Time)> =
+            self.patience.iter().map(|(unit, since)| (unit.clone(), since)).collect();
+        waiting.sort_unstable();
+        waiting
+    }
+
     /// There is no plan for a gang: it waits from now on.
     pub(crate) fn waits_anew(&mut self, unit: &UnitKey, now: Time) {
         self.patience.begins_anew(unit, now);

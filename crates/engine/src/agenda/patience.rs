@@ -28,6 +28,8 @@ const RENEW_SECONDS: i64 = 60;
 pub(crate) struct Patience {
     order: BTreeSet<(Time, UnitKey)>,
     since: FxHashMap<UnitKey, Time>,
+    /// Since when units waited under an engine that decided before this one, until they wait here.
+    carried: FxHashMap<UnitKey, Time>,
     /// When the plan that there is was made or last renewed, and for whom.
     planned: Option<(UnitKey, Time)>,
 }
@@ -36,16 +38,24 @@ impl Patience {
     /// A unit has no room now. Whatever else it waits for in between, it has waited since the first time.
     pub(super) fn waits(&mut self, unit: &UnitKey, now: Time) {
         if !self.since.contains_key(unit) {
-            self.since.insert(unit.clone(), now);
-            self.order.insert((now, unit.clone()));
+            let since = self.carried.remove(unit).map_or(now, |since| since.min(now));
+            self.since.insert(unit.clone(), since);
+            self.order.insert((since, unit.clone()));
         }
     }
 
     /// A unit was placed, was suspended, or is over.
     pub(super) fn ends(&mut self, unit: &UnitKey) {
+        self.carried.remove(unit);
         if let Some(since) = self.since.remove(unit) {
             self.order.remove(&(since, unit.clone()));
         }
+    }
+
+    /// A unit has waited since then, as an engine that decided before this one knows. It counts from its first refusal
+    /// on.
+    pub(super) fn carry(&mut self, unit: UnitKey, since: Time) {
+        self.carried.insert(unit, since);
     }
 
     /// A unit has had its turn, or there was no plan for it: it waits from now on.
