@@ -7,6 +7,7 @@ use super::window::Window;
 use super::{Core, Standing};
 use std::hash::Hash;
 use tutti_engine::Event;
+use tutti_k8s::ObjectKind;
 use tutti_model::{ObjectKey, Text, Time};
 
 impl Core {
@@ -40,6 +41,7 @@ impl Core {
             Verdict::Gone => {
                 // The watch will say so too, but the seats should not wait for it.
                 if self.pods.get(pod).is_some_and(|known| known.uid == *uid) {
+                    self.found_gone(ObjectKind::Pod, pod, uid);
                     self.pod_gone(pod, now);
                 }
             }
@@ -115,7 +117,14 @@ impl Core {
             WriteKey::Group(group) => {
                 ended(&mut self.group_writes, group, outcome, &mut self.write_window, now)
             }
-            WriteKey::Pod(pod) => ended(&mut self.pod_writes, pod, outcome, &mut self.write_window, now),
+            WriteKey::Pod(pod) => {
+                let is_done = outcome == WriteOutcome::Done;
+                let given_up = ended(&mut self.pod_writes, pod, outcome, &mut self.write_window, now);
+                if !is_done && !self.pod_writes.contains(pod) {
+                    self.pod_condition_not_written(pod);
+                }
+                given_up
+            }
             WriteKey::Event(event) => ended(&mut self.events, event, outcome, &mut self.write_window, now),
             WriteKey::Eviction(pod) => self.eviction_answered(pod, outcome, now),
             WriteKey::Storage(storage) => self.storage_answered(storage, outcome, now),

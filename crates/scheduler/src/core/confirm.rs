@@ -2,6 +2,7 @@
 //! replaced by another of its name, and a gang that is bound by an old picture would start in part. So everything that a
 //! start depends on is read once more, and only if all of it is as it was decided on, bindings go out.
 
+use super::facts::{Source, kind_of};
 use super::message::{Effect, Fact, GroupLookup};
 use super::{Core, UnitKey};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -227,15 +228,17 @@ impl Core {
                 not_before = self.write_window.throttled(pause, now);
                 Some(why)
             }
-            GroupLookup::Gone if question.is_none() => None,
             GroupLookup::Gone => {
+                if let Some(uid) = self.known_group_mut(object).map(|known| known.uid.clone()) {
+                    self.found_gone(kind_of(object), object.object(), &uid);
+                }
                 self.object_gone(object, now);
                 None
             }
             GroupLookup::Found(reading) => {
                 match object {
-                    UnitKey::Composite(_) => self.composite_set(*reading, now),
-                    UnitKey::Group(_) | UnitKey::Pod(_) => self.group_set(*reading, now),
+                    UnitKey::Composite(_) => self.composite_set(*reading, Source::Look, now),
+                    UnitKey::Group(_) | UnitKey::Pod(_) => self.group_set(*reading, Source::Look, now),
                 }
                 None
             }

@@ -12,17 +12,106 @@ use tutti_k8s::request::Regarding;
 use tutti_k8s::{GroupReading, NodeReading, ObjectError, ObjectKind, PodReading};
 use tutti_model::{Group, Labels, ObjectKey, Pod, Text, Time};
 
+/// Objects that are remembered as gone although watches have not said so.
+const FOUND_GONE_MAX: usize = 10_000;
+
+/// Where a fact comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    /// A list or a watch. Together they tell of one kind in order.
+    Watch,
+    /// A look at one object, which may be ahead of the watch.
+    Look,
+    /// It was read before, and something else has become known that it depends on.
+    Kept,
+}
+
+/// A list under way.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    /// What it has told so far.
+    names: FxHashSet<ObjectKey>,
+    /// What was looked at since it began, and is known from a newer version than the list's.
+    looked_at: FxHashSet<ObjectKey>,
+}
+
 impl Core {
     pub(super) fn list_started(&mut self, kind: ObjectKind) {
-        self.listing.insert(kind, FxHashSet::default());
+        self.listing.insert(kind, Listing::default());
+    }
+
+    /// Notes that a look found an object gone: what a watch that is behind says of it does not count any more.
+    pub(super) fn found_gone(&mut self, kind: ObjectKind, key: &ObjectKey, uid: &Text) {
+        if self.found_gone.len() < FOUND_GONE_MAX {
+            self.found_gone.insert((kind, key.clone()), uid.clone());
+        }
+    }
+
+    /// True if a watch tells of an object that is known to be gone.
+    fn is_found_gone(&mut self, kind: ObjectKind, key: &ObjectKey, uid: &Text) -> bool {
+        if self.found_gone.is_empty() {
+            return false;
+        }
+        let id = (kind, key.clone());
+        let is_gone = self.found_gone.get(&id) == Some(uid);
+        if !is_gone {
+            // The watch has come to another object of that name.
+            self.found_gone.remove(&id);
+        }
+        is_gone
+    }
+
+    /// Looks at identity and age first: false if something newer is known of a group or composite. A list is believed
+    /// in any case, because versions begin anew in a cluster that was restored, unless a look was ahead of it.
+    fn admits(&mut self, unit: &UnitKey, uid: &Text, version: &Text, source: Source) -> bool {
+        let (kind, key) = (kind_of(unit), unit.object());
+        if source == Source::Watch {
+            self.listed(kind, key);
+            if self.is_found_gone(kind, key, uid) {
+                return false;
+            }
+        }
+        let listing = self.listing.get_mut(&kind);
+        let is_listed = source == Source::Watch
+            && listing.as_ref().is_some_and(|listing| !listing.looked_at.contains(key));
+        if source == Source::Look
+            && let Some(listing) = listing
+        {
+            listing.looked_at.insert(key.clone());
+        }
+        match self.known_group_mut(unit) {
+            Some(known) if !is_listed && is_older(version, &known.version) => {
+                if source == Source::Watch {
+                    known.watched = Some(uid.clone());
+                }
+                false
+            }
+            _ => true,
+        }
+    }
+
+    /// A watch tells that a group or composite is gone. If that is behind what a look has told, an earlier one is meant.
+    pub(super) fn seen_gone(&mut self, unit: &UnitKey, now: Time) {
+        self.found_gone.remove(&(kind_of(unit), unit.object().clone()));
+        if let Some(known) = self.known_group_mut(unit)
+            && known.watched.take().is_some_and(|watched| watched != known.uid)
+        {
+            return;
+        }
+        self.waiting.remove(unit);
+        match unit {
+            UnitKey::Composite(key) => self.composite_gone(key, now),
+            UnitKey::Group(key) | UnitKey::Pod(key) => self.group_gone(key, now),
+        }
     }
 
     /// What was known and is not in the list has vanished while nobody watched.
     pub(super) fn list_done(&mut self, kind: ObjectKind, now: Time) {
         // The end of a list whose beginning is forgotten says nothing.
-        let Some(listed) = self.listing.remove(&kind) else {
+        let Some(Listing { names: listed, .. }) = self.listing.remove(&kind) else {
             return;
         };
+        self.found_gone.retain(|(of, key), _| *of != kind || listed.contains(key));
         match kind {
             ObjectKind::Pod => {
                 for key in vanished(self.pods.keys(), &listed) {
@@ -128,7 +217,9 @@ impl Core {
     pub(super) fn pod_set(&mut self, reading: PodReading, now: Time) {
         if self.can_be_named(&reading.pod.key, &reading.errors) {
             self.listed(ObjectKind::Pod, &reading.pod.key);
-            self.read_pod(reading, now);
+            if !self.is_found_gone(ObjectKind::Pod, &reading.pod.key, &reading.pod.uid) {
+                self.read_pod(reading, now);
+            }
         }
     }
 
@@ -344,17 +435,22 @@ impl Core {
 
     /// Takes in a group. One that was not understood counts as not being there: its members wait, because a
     /// guess at its minimum could start a gang in parts.
-    pub(super) fn group_set(&mut self, mut reading: GroupReading, now: Time) {
+    pub(super) fn group_set(&mut self, mut reading: GroupReading, source: Source, now: Time) {
         let key = reading.key.clone();
-        let replaced = self.groups.get(&key).is_some_and(|known| known.uid != reading.uid);
-        if replaced {
+        let unit = UnitKey::Group(key.clone());
+        if !self.admits(&unit, &reading.uid, &reading.version, source) {
+            return;
+        }
+        let known = self.groups.get(&key);
+        let watched = known.and_then(|known| known.watched.clone());
+        if known.is_some_and(|known| known.uid != reading.uid) {
             self.group_gone(&key, now);
         }
-        let unit = UnitKey::Group(key.clone());
         self.fill_in_priority(&unit, &mut reading);
         let policy = reading.group.as_ref().map(|group| group.policy);
         let (marks, job) = (reading.marks.clone(), reading.job.clone());
-        let Some(seen) = self.see_group(&unit, reading) else {
+        let watched = if source == Source::Watch { Some(reading.uid.clone()) } else { watched };
+        let Some(seen) = self.see_group(&unit, reading, watched) else {
             return;
         };
         self.gang_seen(&key, policy, &marks);
@@ -386,15 +482,20 @@ impl Core {
     }
 
     /// Takes in a composite. One that was not understood counts as not being there, and its tree waits.
-    pub(super) fn composite_set(&mut self, mut reading: GroupReading, now: Time) {
+    pub(super) fn composite_set(&mut self, mut reading: GroupReading, source: Source, now: Time) {
         let key = reading.key.clone();
-        let replaced = self.composites.get(&key).is_some_and(|known| known.uid != reading.uid);
-        if replaced {
+        let unit = UnitKey::Composite(key.clone());
+        if !self.admits(&unit, &reading.uid, &reading.version, source) {
+            return;
+        }
+        let known = self.composites.get(&key);
+        let watched = known.and_then(|known| known.watched.clone());
+        if known.is_some_and(|known| known.uid != reading.uid) {
             self.composite_gone(&key, now);
         }
-        let unit = UnitKey::Composite(key.clone());
         self.fill_in_priority(&unit, &mut reading);
-        let Some(seen) = self.see_group(&unit, reading) else {
+        let watched = if source == Source::Watch { Some(reading.uid.clone()) } else { watched };
+        let Some(seen) = self.see_group(&unit, reading, watched) else {
             return;
         };
         let event = match seen.group.clone() {
@@ -430,29 +531,26 @@ impl Core {
         }
     }
 
-    /// Keeps what was read of a group or composite; `None` if it cannot be kept, or something newer is known.
-    fn see_group(&mut self, unit: &UnitKey, reading: GroupReading) -> Option<SeenGroup> {
+    /// Keeps what was read of a group or composite; `None` if it cannot be kept.
+    fn see_group(
+        &mut self,
+        unit: &UnitKey,
+        reading: GroupReading,
+        watched: Option<Text>,
+    ) -> Option<SeenGroup> {
         let GroupReading { key, uid, generation, version, group, scheduled, errors, .. } = reading;
         if !self.can_be_named(&key, &errors) {
             return None;
         }
-        let (kind, known) = match unit {
-            UnitKey::Composite(_) => (ObjectKind::Composite, &mut self.composites),
-            UnitKey::Group(_) | UnitKey::Pod(_) => (ObjectKind::PodGroup, &mut self.groups),
+        let known = match unit {
+            UnitKey::Composite(_) => &mut self.composites,
+            UnitKey::Group(_) | UnitKey::Pod(_) => &mut self.groups,
         };
-        if let Some(seen) = self.listing.get_mut(&kind) {
-            seen.insert(key.clone());
-        }
-        // A look may have told of a newer one than the watch has come to. A list is believed in any case: versions may
-        // begin anew in a cluster that was restored.
-        let is_listed = self.listing.contains_key(&kind);
-        if !is_listed && known.get(&key).is_some_and(|known| is_older(&version, &known.version)) {
-            return None;
-        }
         let new = !known.contains_key(&key);
         let known = known.entry(key).or_insert_with(|| KnownGroup {
             uid,
             version: version.clone(),
+            watched: None,
             generation,
             asks: None,
             trouble: None,
@@ -471,6 +569,7 @@ impl Core {
         }
         known.trouble = errors.first().map(|error| Text::from(error.detail()));
         known.generation = generation;
+        known.watched = watched;
         known.version = version.clone();
         known.scheduled.see(scheduled);
         if known.scheduled.holds() {
@@ -550,8 +649,8 @@ impl Core {
     }
 
     pub(super) fn listed(&mut self, kind: ObjectKind, key: &ObjectKey) {
-        if let Some(seen) = self.listing.get_mut(&kind) {
-            seen.insert(key.clone());
+        if let Some(listing) = self.listing.get_mut(&kind) {
+            listing.names.insert(key.clone());
         }
     }
 }
@@ -566,6 +665,14 @@ struct SeenGroup {
     childless: Option<ObjectKey>,
     /// What was not understood, unless that was said already.
     errors: Vec<ObjectError>,
+}
+
+/// The kind of a group or composite.
+pub(super) fn kind_of(unit: &UnitKey) -> ObjectKind {
+    match unit {
+        UnitKey::Composite(_) => ObjectKind::Composite,
+        UnitKey::Group(_) | UnitKey::Pod(_) => ObjectKind::PodGroup,
+    }
 }
 
 /// The key of an object that is in no namespace.

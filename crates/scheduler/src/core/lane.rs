@@ -17,12 +17,14 @@ struct Item<V> {
     not_before: Time,
     place: u64,
     tries: u32,
+    /// It is under way and was taken back meanwhile: if it fails, it is not tried again.
+    is_cancelled: bool,
 }
 
 /// What became of a failed write.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AfterFailure {
-    /// It is tried again, or something newer is written in its place.
+    /// It is tried again, or something newer is written in its place, or nobody wants it any more.
     Again,
     /// It was given up.
     GivenUp,
@@ -85,7 +87,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Lane<K, V> {
             return first.then_some(self.dropped);
         }
         self.places += 1;
-        let item = Item { value, not_before, place: self.places, tries: 0 };
+        let item = Item { value, not_before, place: self.places, tries: 0, is_cancelled: false };
         self.enqueue(key, item);
         None
     }
@@ -95,8 +97,11 @@ impl<K: Hash + Eq + Clone, V: Clone> Lane<K, V> {
         self.waiting.get(key).map(|item| &item.value)
     }
 
-    /// Takes a waiting write back. True if there was one.
+    /// Takes a write back. One that is under way cannot be called back, but is not tried again. True if one was waiting.
     pub(crate) fn cancel(&mut self, key: &K) -> bool {
+        if let Some(item) = self.under_way.get_mut(key) {
+            item.is_cancelled = true;
+        }
         let Some(item) = self.waiting.remove(key) else {
             return false;
         };
@@ -140,7 +145,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Lane<K, V> {
         let Some(mut item) = self.under_way.remove(key) else {
             return AfterFailure::Again;
         };
-        if self.waiting.contains_key(key) {
+        if item.is_cancelled || self.waiting.contains_key(key) {
             return AfterFailure::Again;
         }
         item.tries = item.tries.saturating_add(1);
@@ -156,6 +161,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Lane<K, V> {
     /// A write was not carried out through no fault of its own; it has its turn again then.
     pub(crate) fn postpone(&mut self, key: &K, until: Time) {
         if let Some(mut item) = self.under_way.remove(key)
+            && !item.is_cancelled
             && !self.waiting.contains_key(key)
         {
             item.not_before = until;
@@ -316,6 +322,24 @@ mod tests {
         drain(&mut lane, 9, now);
         lane.failed(&"a", now);
         assert_eq!(lane.due(), Some(Time(now.0 + RETRY_MAX_MS)));
+    }
+
+    #[test]
+    fn a_write_that_was_taken_back_while_it_was_under_way_is_not_tried_again() {
+        for fails in [true, false] {
+            let mut lane = Lane::new(10);
+            lane.put("a", 1, NOW);
+            drain(&mut lane, 9, NOW);
+            assert!(!lane.cancel(&"a"), "none was waiting");
+            if fails {
+                assert_eq!(lane.failed(&"a", NOW), AfterFailure::Again);
+            } else {
+                lane.postpone(&"a", NOW);
+            }
+            assert!(lane.is_empty());
+            lane.put("a", 2, NOW);
+            assert_eq!(drain(&mut lane, 9, NOW), [("a", 2)], "another one has nothing to do with it");
+        }
     }
 
     #[test]

@@ -53,6 +53,7 @@ use budgets::Budgets;
 use confirm::Confirms;
 use counters::Counters;
 use evictions::Eviction;
+use facts::{Listing, Source};
 use gangs::{Gangs, Standing};
 use kin::Kin;
 use lane::{Lane, Pace};
@@ -62,7 +63,7 @@ use members::Members;
 use message::{Effect, EventKey, Fact, Input, Marks, WriteKey};
 use observer::Observer;
 use priorities::Priorities;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -137,6 +138,8 @@ struct KnownPod {
 struct KnownGroup {
     uid: Text,
     version: Text,
+    /// The identity that lists and watches told last. They may be behind what a look has told.
+    watched: Option<Text>,
     generation: i64,
     /// What it asks for; `None` if it was not understood. (Not every API server counts generations of groups.)
     asks: Option<Box<Group>>,
@@ -190,8 +193,10 @@ pub struct Core {
     unavailable: BTreeSet<ObjectKind>,
     /// Objects of which nothing is kept because they were not understood, and of which that was said.
     bad: BTreeSet<(ObjectKind, ObjectKey)>,
-    /// Names seen in the list that is under way, by kind.
-    listing: BTreeMap<ObjectKind, FxHashSet<ObjectKey>>,
+    /// Lists under way, by kind.
+    listing: BTreeMap<ObjectKind, Listing>,
+    /// Identities of objects of which a look said that they are gone, until watches say so, too.
+    found_gone: BTreeMap<(ObjectKind, ObjectKey), Text>,
     leadership: Leadership,
     gangs: Gangs,
     members: Members,
@@ -253,6 +258,7 @@ impl Core {
             unavailable: BTreeSet::new(),
             bad: BTreeSet::new(),
             listing: BTreeMap::new(),
+            found_gone: BTreeMap::new(),
             leadership,
             gangs: Gangs::default(),
             members: Members::default(),
@@ -357,21 +363,18 @@ impl Core {
             Input::ListDone(kind) => self.list_done(kind, now),
             Input::ListRefused { kind, why } => self.list_refused(kind, why, now),
             Input::PodSet(reading) => self.pod_set(*reading, now),
-            Input::PodGone(key) => self.pod_gone(&key, now),
+            Input::PodGone(key) => {
+                self.found_gone.remove(&(ObjectKind::Pod, key.clone()));
+                self.pod_gone(&key, now);
+            }
             Input::NodeSet(reading) => self.node_set(*reading, now),
             Input::NodeGone(name) => self.node_gone(&name, now),
             Input::NamespaceSet { name, labels } => self.namespace_set(&name, labels, now),
             Input::NamespaceGone(name) => self.namespace_gone(&name, now),
-            Input::GroupSet(reading) => self.group_set(*reading, now),
-            Input::GroupGone(key) => {
-                self.waiting.remove(&UnitKey::Group(key.clone()));
-                self.group_gone(&key, now);
-            }
-            Input::CompositeSet(reading) => self.composite_set(*reading, now),
-            Input::CompositeGone(key) => {
-                self.waiting.remove(&UnitKey::Composite(key.clone()));
-                self.composite_gone(&key, now);
-            }
+            Input::GroupSet(reading) => self.group_set(*reading, Source::Watch, now),
+            Input::GroupGone(key) => self.seen_gone(&UnitKey::Group(key), now),
+            Input::CompositeSet(reading) => self.composite_set(*reading, Source::Watch, now),
+            Input::CompositeGone(key) => self.seen_gone(&UnitKey::Composite(key), now),
             Input::ClaimSet(reading) => self.claim_set(*reading, now),
             Input::ClaimGone(key) => self.claim_gone(&key, now),
             Input::VolumeSet(reading) => self.volume_set(*reading, now),
@@ -434,6 +437,13 @@ impl Core {
         self.effects.push(Effect::Report(fact));
     }
 
+    /// The condition of a pod was not written, and is not tried again.
+    fn pod_condition_not_written(&mut self, pod: &ObjectKey) {
+        if let Some(belief) = self.pods.get_mut(pod).and_then(|known| known.scheduled.as_mut()) {
+            belief.give_up();
+        }
+    }
+
     fn write_given_up(&mut self, key: WriteKey, why: Text, now: Time) {
         match &key {
             WriteKey::Group(group) => {
@@ -446,11 +456,8 @@ impl Core {
                 }
             }
             WriteKey::Marks(group) => self.marks_written(group, false, now),
-            WriteKey::Pod(pod) => {
-                if let Some(belief) = self.pods.get_mut(pod).and_then(|known| known.scheduled.as_mut()) {
-                    belief.give_up();
-                }
-            }
+            // What follows from it was done when it was answered.
+            WriteKey::Pod(_) => {}
             WriteKey::Storage(storage) => self.storage_write_given_up(storage, &why, now),
             // Members that are still there are tried again by whoever wants them gone.
             WriteKey::Eviction(_) | WriteKey::Event(_) => {}

@@ -3,7 +3,7 @@
 //!
 //! What a class stood for when its group was first understood stays, as it would if it had been filled in.
 
-use super::facts::cluster_key;
+use super::facts::{Source, cluster_key};
 use super::{Core, UnitKey};
 use std::collections::BTreeMap;
 use tutti_k8s::group::PRIORITY_CLASS;
@@ -58,8 +58,8 @@ impl Core {
         let waiting: Vec<(UnitKey, GroupReading)> = waiting.map(|(u, r)| (u.clone(), r.clone())).collect();
         for (unit, reading) in waiting {
             match unit {
-                UnitKey::Composite(_) => self.composite_set(reading, now),
-                UnitKey::Group(_) | UnitKey::Pod(_) => self.group_set(reading, now),
+                UnitKey::Composite(_) => self.composite_set(reading, Source::Kept, now),
+                UnitKey::Group(_) | UnitKey::Pod(_) => self.group_set(reading, Source::Kept, now),
             }
         }
     }

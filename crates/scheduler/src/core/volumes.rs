@@ -324,10 +324,14 @@ impl Core {
             let is_bound = self.storage.claims.get(claim).is_none_or(|known| known.volume.is_some());
             let others_wait = self.volume_waits.by_claim.contains_key(claim);
             match plan {
+                ClaimPlan::Volume(_) if others_wait => {}
                 ClaimPlan::Volume(name) => {
                     self.volume_waits.writes.cancel(&StorageKey::Volume(name.clone()));
                 }
-                ClaimPlan::Provision(_) if is_bound || others_wait => {}
+                ClaimPlan::Provision(_) if others_wait => {}
+                ClaimPlan::Provision(_) if is_bound => {
+                    self.volume_waits.writes.cancel(&StorageKey::Claim(claim.clone()));
+                }
                 ClaimPlan::Provision(_) => {
                     if let Some(uid) = wait.uids.get(claim).cloned() {
                         let write = Write::Select { uid, node: None };

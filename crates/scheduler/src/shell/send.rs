@@ -194,6 +194,10 @@ async fn within<T>(
     deadline: Instant,
     request: impl Future<Output = Result<T, kube::Error>>,
 ) -> Result<T, Failure> {
+    // A future is polled before its time is looked at, and a request that is polled is sent.
+    if Instant::now() >= deadline {
+        return Err(Failure::Timeout);
+    }
     match tokio::time::timeout_at(deadline.into(), request).await {
         Ok(result) => result.map_err(Failure::Kube),
         Err(_) => Err(Failure::Timeout),
@@ -315,6 +319,17 @@ mod tests {
             let outcome = bind_outcome(answer.map_err(Failure::Kube));
             assert!(matches!(outcome, BindOutcome::Disputed(_)), "{code} {body:?}: {outcome:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_request_whose_time_is_over_is_not_sent() {
+        let sent = std::cell::Cell::new(false);
+        let request = async {
+            sent.set(true);
+            Ok(())
+        };
+        let answer = within(Instant::now(), request).await;
+        assert!(matches!(answer, Err(Failure::Timeout)) && !sent.get(), "somebody else may lead by now");
     }
 
     #[test]

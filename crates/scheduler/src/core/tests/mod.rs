@@ -3,6 +3,7 @@
 mod composites;
 mod first_claim;
 mod gangs;
+mod identity;
 mod jobs;
 mod leading;
 mod optional;

@@ -236,6 +236,17 @@ impl Sim {
         self.gang_pods(name, members as usize, 1);
     }
 
+    /// Deletes a group and makes another of its name, as part of a composite or of none; its pods stay.
+    pub(super) fn replace_group(&mut self, name: &str, parent: Option<&str>, min_count: u32) {
+        self.delete_group(name);
+        self.version += 1;
+        let group = self.gang_object(name, min_count, parent);
+        self.groups.insert(group.key.clone(), group);
+        self.group_conditions.remove(&key(name));
+        self.marks.remove(&key(name));
+        self.notify_group(name);
+    }
+
     /// A composite of which so many groups must start together.
     pub(super) fn composite(&mut self, name: &str, parent: Option<&str>, min_count: u32) {
         self.version += 1;
@@ -252,6 +263,13 @@ impl Sim {
     fn tell_composite(&mut self, name: &str) {
         let reading = self.composite_reading(&key(name));
         self.notify(ObjectKind::Composite, Input::CompositeSet(Box::new(reading)));
+    }
+
+    pub(super) fn set_composite_minimum(&mut self, name: &str, min_count: u32) {
+        let composite = self.composites.get_mut(&key(name)).unwrap();
+        composite.policy = Policy::Gang { min_count: NonZeroU32::new(min_count).unwrap() };
+        self.version += 1;
+        self.tell_composite(name);
     }
 
     pub(super) fn set_minimum(&mut self, name: &str, min_count: u32) {
@@ -453,7 +471,7 @@ impl Sim {
         count
     }
 
-    fn give(&mut self, inputs: Vec<Input>) {
+    pub(super) fn give(&mut self, inputs: Vec<Input>) {
         for effect in self.core.step(inputs, self.now) {
             match effect {
                 Effect::Report(fact) => self.facts.push(fact),

@@ -264,6 +264,20 @@ fn a_volume_that_another_claim_took_is_given_up() {
 }
 
 #[test]
+fn a_write_whose_unit_has_given_up_is_not_sent_again() {
+    let mut sim =
+        Sim::with_storage("class local wait\nvolume v class=local size=2\nclaim c class=local size=1");
+    sim.pod_with_claim("p", None, "c");
+    // The request is under way when the pod goes, and fails after that.
+    sim.step();
+    sim.storage.refusals.push_back(WriteOutcome::Failed("no answer in time".into()));
+    sim.delete_pod("p");
+    sim.step();
+    sim.run_for(60);
+    assert_eq!(sim.storage.writes, ["keep v for c"], "nobody waits for it any more");
+}
+
+#[test]
 fn a_write_that_is_not_allowed_ends_the_wait() {
     let mut sim = Sim::with_storage(MADE);
     sim.storage.refusals.push_back(WriteOutcome::Rejected("forbidden".into()));
