@@ -1,8 +1,8 @@
 //! What requests answer.
 
-use super::binds::Verdict;
 use super::lane::{AfterFailure, Lane};
 use super::message::{Answer, BindOutcome, Fact, Lookup, WriteKey, WriteOutcome};
+use super::starts::Verdict;
 use super::window::Window;
 use super::{Core, Standing};
 use std::hash::Hash;
@@ -17,7 +17,7 @@ impl Core {
                 if matches!(outcome, BindOutcome::Throttled { .. }) {
                     self.counters.throttled += 1;
                 }
-                if let Some(verdict) = self.binds.bind_answered(&seat, outcome, now) {
+                if let Some(verdict) = self.starts.bindings.bind_answered(&seat, outcome, now) {
                     self.judged(&seat.pod, &seat.uid, verdict, now);
                 }
             }
@@ -25,7 +25,7 @@ impl Core {
                 self.counters.throttled += u64::from(matches!(found, Lookup::Throttled { .. }));
                 let nodes = &self.nodes;
                 let exists = |node: &Text| nodes.contains_key(node);
-                if let Some(verdict) = self.binds.lookup_answered(&pod, &uid, found, exists, now) {
+                if let Some(verdict) = self.starts.bindings.lookup_answered(&pod, &uid, found, exists, now) {
                     self.judged(&pod, &uid, verdict, now);
                 }
             }
@@ -35,6 +35,7 @@ impl Core {
     }
 
     fn judged(&mut self, pod: &ObjectKey, uid: &Text, verdict: Verdict, now: Time) {
+        self.binding_ends(pod);
         match verdict {
             Verdict::Bound { node, wanted } => self.learned_node(pod, uid, &node, &wanted, now),
             Verdict::Failed { node, why } => self.bind_failed(pod, uid, &node, &why, now),
@@ -55,11 +56,17 @@ impl Core {
 
     /// A binding did certainly not happen.
     pub(super) fn bind_failed(&mut self, pod: &ObjectKey, uid: &Text, node: &Text, why: &Text, now: Time) {
+        self.binding_ends(pod);
+        self.say_bind_failed(pod, node, why, now);
+        self.tell(Event::BindFailed { pod: pod.clone(), uid: uid.clone() }, now);
+        self.read_postponed(pod, now);
+    }
+
+    /// Says of a pod that it was not bound.
+    pub(super) fn say_bind_failed(&mut self, pod: &ObjectKey, node: &Text, why: &Text, now: Time) {
         self.counters.bind_failures += 1;
         self.report(Fact::BindFailed { pod: pod.clone(), node: node.clone(), why: why.clone() });
         self.complain_of_binding(pod, node, why, now);
-        self.tell(Event::BindFailed { pod: pod.clone(), uid: uid.clone() }, now);
-        self.read_postponed(pod, now);
     }
 
     /// A request told where a pod is, before the watch did.
@@ -73,11 +80,15 @@ impl Core {
         known.node = Some(node.clone());
         known.scheduled = None;
         let controlled = known.controlled;
-        if let Some(mut pod) = known.unbound.take() {
+        let unbound = known.unbound.take();
+        let standing = unbound.map(|mut pod| {
             pod.node = Some(node.clone());
             let standing = Standing::of(&pod, controlled);
             known.answered = Some(pod);
-            self.tell(Event::PodBound { pod: key.clone(), uid: uid.clone(), node: node.clone() }, now);
+            standing
+        });
+        self.tell(Event::PodBound { pod: key.clone(), uid: uid.clone(), node: node.clone() }, now);
+        if let Some(standing) = standing {
             self.set_standing(key, standing);
         }
         self.settled(key, node, wanted, now);
@@ -85,7 +96,7 @@ impl Core {
 
     /// The watch told where a pod is.
     pub(super) fn pod_has_node(&mut self, key: &ObjectKey, node: &Text, now: Time) {
-        if let Some(wanted) = self.binds.forget(key) {
+        if let Some(wanted) = self.seat_ends(key, now) {
             self.settled(key, node, &wanted, now);
         }
         self.pod_writes.cancel(key);
@@ -131,7 +142,7 @@ impl Core {
             WriteKey::Marks(group) => {
                 let is_done = outcome == WriteOutcome::Done;
                 if matches!(outcome, WriteOutcome::Conflict(_)) {
-                    self.confirms.look(group);
+                    self.starts.looks.look(group);
                 }
                 let given_up = ended(&mut self.mark_writes, group, outcome, &mut self.write_window, now);
                 if is_done && !self.mark_writes.contains(group) {

@@ -191,7 +191,7 @@ impl Core {
     pub fn gauges(&self) -> Gauges {
         let mut gauges = Gauges {
             queue: self.engine.census(),
-            binds_under_way: self.binds.len() as u64,
+            binds_under_way: self.starts.bindings.len() as u64,
             writes_waiting: (self.group_writes.waiting_count()
                 + self.pod_writes.waiting_count()
                 + self.events.waiting_count()) as u64,

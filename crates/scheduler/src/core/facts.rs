@@ -225,7 +225,7 @@ impl Core {
 
     /// Takes in a pod as it was read, just now or before something else became known.
     fn read_pod(&mut self, mut reading: PodReading, now: Time) {
-        let is_on_its_way = reading.pod.node.is_none() && self.binds.contains(&reading.pod.key);
+        let is_on_its_way = reading.pod.node.is_none() && self.starts.bindings.contains(&reading.pod.key);
         let postponed = is_on_its_way.then(|| Box::new(reading.clone()));
         self.members.complete(&mut reading, !self.synced);
         let PodReading { mut pod, version, scheduled, controlled, job: _, replicator, errors } = reading;
@@ -235,7 +235,7 @@ impl Core {
         }
         match self.pods.get(&key) {
             // Decided on without its group; it stays so until the outcome is known.
-            Some(known) if known.group != pod.group && self.binds.contains(&key) => {
+            Some(known) if known.group != pod.group && self.starts.bindings.contains(&key) => {
                 pod.group.clone_from(&known.group);
             }
             // The group that it belongs to by its Job was found since.
@@ -285,8 +285,9 @@ impl Core {
         let node = pod.node.clone();
         if broken && node.is_none() {
             // On its way to a node it stays as it was decided on, until the outcome is known.
-            if known.told && !self.binds.contains(&key) {
+            if known.told && !self.starts.bindings.contains(&key) {
                 known.told = false;
+                self.seat_ends(&key, now);
                 self.tell(Event::PodGone(key.clone()), now);
             }
         } else {
@@ -370,6 +371,7 @@ impl Core {
 
     fn forget_pod(&mut self, key: &ObjectKey, now: Time) {
         self.set_standing(key, Standing::Absent);
+        self.seat_ends(key, now);
         self.kin.leaves(key);
         let Some(known) = self.pods.remove(key) else {
             return;
@@ -379,8 +381,6 @@ impl Core {
         }
         self.evictions.cancel(key);
         self.waits_no_longer(&UnitKey::Pod(key.clone()), now);
-        self.volume_waits.look_at_pod(key);
-        self.binds.forget(key);
         self.pod_writes.cancel(key);
         self.withdraw_complaint(&known.uid);
         if known.told {
@@ -415,8 +415,8 @@ impl Core {
             return;
         }
         self.tell(Event::NodeGone(name.clone()), now);
-        self.volume_waits.look_at_node(name);
-        for (pod, uid) in self.binds.fail_unsent(name) {
+        self.starts.preparations.look_at_node(name);
+        for (pod, uid) in self.starts.bindings.fail_unsent(name) {
             self.bind_failed(&pod, &uid, name, &"the node is gone".into(), now);
         }
     }
@@ -470,6 +470,7 @@ impl Core {
         let Some(known) = self.groups.remove(key) else {
             return;
         };
+        self.abort_starts_of(key, now);
         self.priorities.leaves(&UnitKey::Group(key.clone()));
         self.group_writes.cancel(&UnitKey::Group(key.clone()));
         self.tree_changed(key);
@@ -513,6 +514,7 @@ impl Core {
         let Some(known) = self.composites.remove(key) else {
             return;
         };
+        self.abort_starts_below(key, now);
         self.priorities.leaves(&UnitKey::Composite(key.clone()));
         self.group_writes.cancel(&UnitKey::Composite(key.clone()));
         self.composite_changed(key);
@@ -561,7 +563,11 @@ impl Core {
         });
         let changed = new || known.asks.as_deref() != group.as_ref();
         let mut childless = None;
+        let mut has_moved = false;
         if changed {
+            let before = known.asks.as_ref().map(|asks| &asks.parent);
+            has_moved =
+                before.is_some_and(|before| group.as_ref().is_none_or(|group| group.parent != *before));
             known.asks = group.clone().map(Box::new);
             known.said_again_at = None;
             let parent = group.as_ref().and_then(|group| group.parent.as_ref());
@@ -580,11 +586,22 @@ impl Core {
         if report {
             known.reported = Some(version);
         }
-        Some(SeenGroup { group, changed, childless, errors: if report { errors } else { Vec::new() } })
+        Some(SeenGroup {
+            group,
+            changed,
+            has_moved,
+            childless,
+            errors: if report { errors } else { Vec::new() },
+        })
     }
 
     fn tell_seen(&mut self, unit: &UnitKey, event: Event, seen: SeenGroup, now: Time) {
         self.forget_childless(seen.childless, now);
+        match unit {
+            UnitKey::Group(group) if seen.has_moved => self.abort_starts_of(group, now),
+            UnitKey::Composite(composite) if seen.has_moved => self.abort_starts_below(composite, now),
+            _ => {}
+        }
         self.tell(event, now);
         if seen.changed && seen.group.is_some() {
             self.repeat_refusal(unit, now);
@@ -661,6 +678,8 @@ struct SeenGroup {
     group: Option<Group>,
     /// True if its condition has to speak of another one than before.
     changed: bool,
+    /// True if it is part of something else than before.
+    has_moved: bool,
     /// The composite that it was the last part of before.
     childless: Option<ObjectKey>,
     /// What was not understood, unless that was said already.

@@ -253,7 +253,7 @@ impl Core {
 
     /// How many members of a group have a binding that is under way, or that waits because too many others are.
     pub fn bindings_of(&self, group: &ObjectKey) -> usize {
-        self.under_way_of(group).count()
+        self.starts.binding_of(group)
     }
 
     /// Identity of a group, as far as is known.
@@ -546,18 +546,8 @@ impl Core {
     /// True if a binding of a member, or of one in the same tree, is under way or about to be.
     fn is_under_way(&self, group: &ObjectKey) -> bool {
         let unit = self.unit_of_group(group);
-        self.confirms.contains(&unit)
-            || self.launches.contains(&unit)
-            || self.volume_waits.contains(&unit)
-            || self.groups_beside(group).iter().any(|group| self.under_way_of(group).next().is_some())
-    }
-
-    /// Members whose binding is under way.
-    pub(super) fn under_way_of(&self, group: &ObjectKey) -> impl Iterator<Item = &ObjectKey> {
-        let is_member = move |pod: &&ObjectKey| {
-            self.pods.get(*pod).is_some_and(|known| known.group.as_ref() == Some(group))
-        };
-        self.binds.pods().filter(is_member)
+        self.starts.contains(&unit)
+            || self.groups_beside(group).iter().any(|group| self.starts.binding_of(group) > 0)
     }
 
     /// Deletes what is bound of a gang, once it is written on the group that this is intended.

@@ -137,7 +137,7 @@ impl Core {
 
     fn liken_again(&mut self, key: &ObjectKey, now: Time) {
         // On its way to a node it stays as it was decided on.
-        if self.binds.contains(key) {
+        if self.starts.bindings.contains(key) {
             return;
         }
         let Some(known) = self.pods.get_mut(key) else { return };

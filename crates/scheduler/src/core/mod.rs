@@ -6,12 +6,11 @@
 //!
 //! * `leadership`: whether we may act;
 //! * `facts`: what watches tell, and `members`: pods whose group follows from their Job;
-//! * `confirm`: a last look at groups before they start, and `launch`: at everybody in them;
-//! * `binds`: bindings until everybody knows how they ended;
+//! * `starts`: placements on their way, from the decision until everybody knows where every member is;
 //! * `gangs`: what becomes of gangs below their minimum, and `evictions`: members of those that are taken back;
 //! * `kin`: whom pods are like, `priorities`: what classes of groups stand for, `budgets`: who may be disrupted;
 //! * `trees`: which groups belong together, and whether they have what they need;
-//! * `storage`: what watches tell about storage, and `volumes`: claims that get a volume before their pods are bound;
+//! * `storage`: what watches tell about storage;
 //! * `answers`: what requests answer;
 //! * `report`: conditions and events;
 //! * `waits`: how long units wait, and for what;
@@ -20,9 +19,7 @@
 
 mod answers;
 mod belief;
-mod binds;
 mod budgets;
-mod confirm;
 pub mod counters;
 pub mod dump;
 mod evictions;
@@ -30,7 +27,6 @@ mod facts;
 pub mod gangs;
 mod kin;
 mod lane;
-mod launch;
 mod leadership;
 mod members;
 pub mod message;
@@ -38,32 +34,30 @@ pub mod observer;
 mod priorities;
 mod pump;
 mod report;
+pub mod starts;
 mod storage;
 #[cfg(test)]
 mod tests;
 mod trees;
-mod volumes;
 pub mod waits;
 mod window;
 
 use crate::config::Config;
 use belief::{Belief, Wanted};
-use binds::{Binds, Limits};
 use budgets::Budgets;
-use confirm::Confirms;
 use counters::Counters;
 use evictions::Eviction;
 use facts::{Listing, Source};
 use gangs::{Gangs, Standing};
 use kin::Kin;
 use lane::{Lane, Pace};
-use launch::Launches;
 use leadership::Leadership;
 use members::Members;
 use message::{Effect, EventKey, Fact, Input, Marks, WriteKey};
 use observer::Observer;
 use priorities::Priorities;
 use rustc_hash::FxHashMap;
+use starts::{Limits, Starts};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,7 +68,6 @@ use tutti_k8s::gangs::Api;
 use tutti_k8s::request::EventNote;
 use tutti_k8s::{Capabilities, Condition, ObjectKind, PodReading};
 use tutti_model::{Group, LabelSelector, ObjectKey, Pod, Text, Time};
-use volumes::VolumeWaits;
 use waits::Waits;
 use window::Window;
 
@@ -204,10 +197,7 @@ pub struct Core {
     priorities: Priorities,
     budgets: Budgets,
     storage: KnownStorage,
-    volume_waits: VolumeWaits,
-    confirms: Confirms,
-    launches: Launches,
-    binds: Binds,
+    starts: Starts,
     /// How many of each kind of write the server bears.
     write_window: Window,
     evictions: Lane<ObjectKey, Eviction>,
@@ -266,10 +256,7 @@ impl Core {
             priorities: Priorities::default(),
             budgets: Budgets::default(),
             storage: KnownStorage::default(),
-            volume_waits: VolumeWaits::default(),
-            confirms: Confirms::default(),
-            launches: Launches::default(),
-            binds: Binds::new(limits),
+            starts: Starts::new(limits),
             write_window: Window::new(pump::WRITES_MAX),
             evictions: Lane::new(EVICTION_QUEUE_MAX),
             mark_writes: Lane::lasting(GROUP_QUEUE_MAX),
@@ -312,18 +299,23 @@ impl Core {
             self.wake_at = None;
             return std::mem::take(&mut self.effects);
         }
-        self.binds.tick(now);
+        self.starts.bindings.tick(now);
         self.review_volumes(now);
         let mut wake_at = self.decide(now, observer);
         if self.synced {
             self.review_gangs(now);
             if !self.stopping {
                 wake_at = earlier(wake_at, self.gangs.wake_at());
-                wake_at = earlier(wake_at, self.volume_waits.wake_at());
+                wake_at = earlier(wake_at, self.starts.preparations.wake_at());
             }
         }
         self.wake_at = earlier(wake_at, self.pump(now));
         std::mem::take(&mut self.effects)
+    }
+
+    /// How the tables relate to each other, for tests that look after every step. An error says what is wrong.
+    pub fn check_invariants(&self) -> Result<(), String> {
+        self.check_starts()
     }
 
     /// When to step again even if nothing happens.
@@ -335,13 +327,10 @@ impl Core {
     /// that is written on a group for good, on a claim or on a volume. Then this one may end and hand over at once. Why a
     /// group waits is said by whoever leads next, too, and cannot undo what that one says.
     pub fn is_drained(&self) -> bool {
-        self.binds.is_empty()
-            && self.confirms.is_empty()
-            && self.launches.is_empty()
+        self.starts.is_drained()
             && self.mark_writes.is_empty()
             && !self.group_writes.has(|(_, condition)| condition.holds())
             && self.evictions.is_empty()
-            && self.volume_waits.has_no_writes()
     }
 
     /// True if it knows the cluster and may decide and send.
@@ -406,7 +395,7 @@ impl Core {
         }
         self.review_kin(now);
         for _ in 0..DECISIONS_PER_STEP_MAX {
-            if self.launches.len() + self.confirms.len() >= STARTS_MAX {
+            if self.starts.waiting_count() >= STARTS_MAX {
                 return None;
             }
             let mut waiting_on = Vec::new();

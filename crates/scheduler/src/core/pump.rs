@@ -20,7 +20,7 @@ impl Core {
     /// Lets requests out, the most valuable first. Gives when to look again by time alone.
     pub(super) fn pump(&mut self, now: Time) -> Option<Time> {
         let decided = self.pump_binds(now);
-        while let Some(effect) = self.confirms.next(now) {
+        while let Some(effect) = self.starts.looks.next(now) {
             self.effects.push(effect);
         }
         self.pump_volumes(now);
@@ -36,9 +36,16 @@ impl Core {
         }
         self.pump_pods(now);
         self.pump_events(now);
-        let opens = self.binds.opens_at(now).filter(|_| !self.launches.is_empty());
+        let opens = self.starts.bindings.opens_at(now).filter(|_| self.starts.has_ready());
         let again = (!decided).then_some(now);
-        let due = [again, opens, self.binds.wake_at(now), self.confirms.wake_at(), self.writes_due(now)];
+        let due = [
+            again,
+            opens,
+            self.starts.turn_comes_at(now),
+            self.starts.bindings.wake_at(now),
+            self.starts.looks.wake_at(),
+            self.writes_due(now),
+        ];
         due.into_iter().flatten().min()
     }
 
@@ -108,7 +115,8 @@ impl Core {
     }
 
     fn low_window(&self, now: Time) -> usize {
-        let window = if self.binds.is_busy() { LOW_WRITES_WHILE_BINDING_MAX } else { LOW_WRITES_MAX };
+        let window =
+            if self.starts.bindings.is_busy() { LOW_WRITES_WHILE_BINDING_MAX } else { LOW_WRITES_MAX };
         window.min(self.write_window.limit(now))
     }
 
@@ -116,9 +124,9 @@ impl Core {
         let late_ms = self.events.due().map_or(0, |due| now.0.saturating_sub(due.0));
         let window = if late_ms >= 2 * EVENT_LATE_MS {
             WRITES_MAX
-        } else if late_ms >= EVENT_LATE_MS || !self.binds.is_busy() {
+        } else if late_ms >= EVENT_LATE_MS || !self.starts.bindings.is_busy() {
             LOW_WRITES_MAX
-        } else if self.binds.is_crowded(now) {
+        } else if self.starts.bindings.is_crowded(now) {
             0
         } else {
             LOW_WRITES_WHILE_BINDING_MAX
@@ -131,7 +139,7 @@ impl Core {
         let (window, low, event) =
             (self.write_window.limit(now), self.low_window(now), self.event_window(now));
         let waiting = [
-            self.volume_waits.due(window),
+            self.starts.preparations.due(window),
             self.evictions.due().filter(|_| self.evictions.under_way() < window),
             self.mark_writes.due().filter(|_| self.mark_writes.under_way() < window),
             self.group_writes.due().filter(|_| self.group_writes.under_way() < window),
@@ -145,7 +153,7 @@ impl Core {
                 .map(|due| due.max(self.event_pace.ready_at(now))),
         ];
         let waits = [
-            self.volume_waits.due(usize::MAX),
+            self.starts.preparations.due(usize::MAX),
             self.evictions.due(),
             self.mark_writes.due(),
             self.group_writes.due(),

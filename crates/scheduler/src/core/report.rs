@@ -36,7 +36,7 @@ impl Core {
         let member = placement.seats.first().map(|seat| &seat.pod);
         let attempt = self.count_attempt(&placement.unit, member, Outcome::Scheduled);
         self.waits_no_longer(&placement.unit, now);
-        self.prepare_volumes(placement, now);
+        self.begin_start(placement, now);
         attempt
     }
 
@@ -50,7 +50,6 @@ impl Core {
             left_out: placement.left_out.len(),
         });
         for seat in &placement.seats {
-            self.binds.start(seat);
             if self.pod_writes.cancel(&seat.pod)
                 && let Some(belief) = self.pods.get_mut(&seat.pod).and_then(|known| known.scheduled.as_mut())
             {

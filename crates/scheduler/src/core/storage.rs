@@ -45,13 +45,13 @@ impl Core {
         }
         self.storage.claims.insert(key.clone(), claim.clone());
         self.tell(Event::ClaimSet(Box::new(claim)), now);
-        self.volume_waits.look_at_claim(&key);
+        self.starts.preparations.look_at_claim(&key);
     }
 
     pub(super) fn claim_gone(&mut self, key: &ObjectKey, now: Time) {
         if self.storage.claims.remove(key).is_some() {
             self.tell(Event::ClaimGone(key.clone()), now);
-            self.volume_waits.look_at_claim(key);
+            self.starts.preparations.look_at_claim(key);
         }
     }
 
@@ -78,9 +78,9 @@ impl Core {
     fn look_at_claims_of<'a>(&mut self, volumes: impl IntoIterator<Item = &'a Volume>) {
         for volume in volumes {
             if let Some(kept) = &volume.claim {
-                self.volume_waits.look_at_claim(&kept.key);
+                self.starts.preparations.look_at_claim(&kept.key);
             }
-            self.volume_waits.look_at_volume(&volume.name);
+            self.starts.preparations.look_at_volume(&volume.name);
         }
     }
 

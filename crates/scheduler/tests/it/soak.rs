@@ -6,7 +6,7 @@ use crate::sim::{Tally, story};
 /// Stories in one run of the tests.
 const SEEDS: u64 = 2_000;
 /// How often everything that stories are about has to happen in them.
-const COUNT_MIN: u64 = 20;
+const COUNT_MIN: u64 = 15;
 
 #[test]
 fn whatever_goes_wrong_gangs_are_whole_completed_unwound_or_kept() {

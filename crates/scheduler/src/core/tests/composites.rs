@@ -49,6 +49,35 @@ fn a_composite_and_its_groups_are_read_once_more_before_they_start() {
 }
 
 #[test]
+fn a_group_that_is_made_again_under_a_composite_while_it_is_about_to_start_starts_with_it() {
+    let mut sim = Sim::with_gang(6, 2);
+    // The last look is under way when the group is replaced by a larger one that is part of a composite.
+    sim.step();
+    sim.composite("top", None, 2);
+    sim.replace_group("g", Some("top"), 3);
+    sim.pod("g-2", Some("g"), 1);
+    sim.child("h", "top", 2);
+    sim.step();
+    sim.run();
+    sim.run_for(5);
+    assert_eq!(sim.bound(), 5, "{:?}", sim.binds);
+    assert!(sim.core.is_drained(), "nothing is left of the start of the group by itself");
+}
+
+#[test]
+fn a_group_that_leaves_its_composite_while_that_is_about_to_start_starts_by_itself() {
+    let mut sim = pair();
+    sim.step();
+    sim.replace_group("r", None, 2);
+    sim.set_composite_minimum("top", 1);
+    sim.step();
+    sim.run();
+    sim.run_for(5);
+    assert_eq!(sim.bound(), 4, "{:?}", sim.binds);
+    assert!(sim.core.is_drained());
+}
+
+#[test]
 fn a_composite_whose_minimum_was_raised_unseen_does_not_start() {
     let mut sim = pair();
     sim.step();

@@ -45,6 +45,8 @@ const KINDS: [ObjectKind; 5] =
 
 /// Steps without an end are a bug of the core.
 const ROUNDS_MAX: usize = 100_000;
+/// Clusters with more pods are not checked after every step.
+const CHECKED_PODS_MAX: usize = 100;
 
 pub(super) struct Sim {
     pub(super) core: Core,
@@ -477,6 +479,10 @@ impl Sim {
                 Effect::Report(fact) => self.facts.push(fact),
                 request => self.requests.push_back(request),
             }
+        }
+        // It goes through everything, which is too much for large clusters.
+        if self.pods.len() <= CHECKED_PODS_MAX {
+            self.core.check_invariants().unwrap();
         }
     }
 

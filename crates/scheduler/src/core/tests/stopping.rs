@@ -94,7 +94,7 @@ fn decisions_wait_while_many_placements_wait_to_be_sent() {
     for _ in 0..pods {
         sim.step();
     }
-    assert!(sim.core.launches.len() <= STARTS_MAX, "{}", sim.core.launches.len());
+    assert!(sim.core.starts.waiting_count() <= STARTS_MAX, "{}", sim.core.starts.waiting_count());
     sim.run();
     assert_eq!(sim.bound(), pods, "and each of them has its turn");
 }

@@ -249,6 +249,7 @@ impl Sim {
             replica.told.hear(input);
         }
         let effects = replica.core.step(inputs, now);
+        replica.core.check_invariants()?;
         let wake_at = replica.core.wake_at();
         if let Some(at) = wake_at
             && replica.wake_at != Some(at)

@@ -13,8 +13,8 @@
 //!                             `----- no answer
 //! ```
 
-use super::message::{BindOutcome, Effect, Lookup};
-use super::window::Window;
+use super::super::message::{BindOutcome, Effect, Lookup};
+use super::super::window::Window;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -58,7 +58,7 @@ impl Stage {
 }
 
 #[derive(Debug, Clone)]
-struct Bind {
+struct Binding {
     uid: Text,
     node: Text,
     stage: Stage,
@@ -90,10 +90,10 @@ pub(crate) enum Verdict {
 
 /// All bindings under way.
 #[derive(Debug)]
-pub(crate) struct Binds {
+pub(crate) struct Bindings {
     limits: Limits,
     window: Window,
-    by_pod: FxHashMap<ObjectKey, Bind>,
+    by_pod: FxHashMap<ObjectKey, Binding>,
     to_send: VecDeque<ObjectKey>,
     to_ask: VecDeque<ObjectKey>,
     paused: BTreeSet<(Time, ObjectKey)>,
@@ -101,7 +101,7 @@ pub(crate) struct Binds {
     asking: usize,
 }
 
-impl Binds {
+impl Bindings {
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
             window: Window::new(limits.binds),
@@ -121,11 +121,6 @@ impl Binds {
 
     pub(crate) fn contains(&self, pod: &ObjectKey) -> bool {
         self.by_pod.contains_key(pod)
-    }
-
-    /// Pods with a binding under way, in any order.
-    pub(crate) fn pods(&self) -> impl Iterator<Item = &ObjectKey> {
-        self.by_pod.keys()
     }
 
     /// How many bindings are under way or wait to be.
@@ -182,7 +177,7 @@ impl Binds {
 
     pub(crate) fn start(&mut self, seat: &Seat) {
         self.forget(&seat.pod);
-        let bind = Bind {
+        let bind = Binding {
             uid: seat.uid.clone(),
             node: seat.node.clone(),
             stage: Stage::Queued(Next::Send),
@@ -237,9 +232,9 @@ impl Binds {
     /// The first of a queue that is still waiting for its turn, which it has now.
     fn take<'a>(
         queue: &mut VecDeque<ObjectKey>,
-        by_pod: &'a mut FxHashMap<ObjectKey, Bind>,
+        by_pod: &'a mut FxHashMap<ObjectKey, Binding>,
         what: Next,
-    ) -> Option<(ObjectKey, &'a Bind)> {
+    ) -> Option<(ObjectKey, &'a Binding)> {
         let is_next = |pod: &ObjectKey| by_pod.get(pod).is_some_and(|bind| bind.stage == Stage::Queued(what));
         while let Some(pod) = queue.pop_front() {
             if is_next(&pod) {
@@ -376,7 +371,7 @@ impl Binds {
         [pause, opens].into_iter().flatten().min()
     }
 
-    fn expecting(&mut self, pod: &ObjectKey, uid: &Text, what: Next) -> Option<&mut Bind> {
+    fn expecting(&mut self, pod: &ObjectKey, uid: &Text, what: Next) -> Option<&mut Binding> {
         let bind = self.by_pod.get_mut(pod)?;
         (bind.uid == *uid && bind.stage == Stage::UnderWay(what)).then_some(bind)
     }
@@ -430,15 +425,15 @@ mod tests {
         Text::from(format!("uid-{name}"))
     }
 
-    fn started(names: &[&str]) -> Binds {
-        let mut binds = Binds::new(limits());
+    fn started(names: &[&str]) -> Bindings {
+        let mut binds = Bindings::new(limits());
         for name in names {
             binds.start(&Seat { pod: key(name), uid: uid(name), node: "n".into() });
         }
         binds
     }
 
-    fn sent(binds: &mut Binds) -> Vec<String> {
+    fn sent(binds: &mut Bindings) -> Vec<String> {
         std::iter::from_fn(|| binds.next(Time(i64::MAX)))
             .map(|effect| match effect {
                 Effect::Bind(seat) => format!("bind {} {}", seat.pod.name, seat.node),
@@ -448,12 +443,12 @@ mod tests {
             .collect()
     }
 
-    fn answer(binds: &mut Binds, name: &str, outcome: BindOutcome) -> Option<Verdict> {
+    fn answer(binds: &mut Bindings, name: &str, outcome: BindOutcome) -> Option<Verdict> {
         let seat = Seat { pod: key(name), uid: uid(name), node: "n".into() };
         binds.bind_answered(&seat, outcome, NOW)
     }
 
-    fn looked(binds: &mut Binds, name: &str, node: Option<&str>, now: Time) -> Option<Verdict> {
+    fn looked(binds: &mut Bindings, name: &str, node: Option<&str>, now: Time) -> Option<Verdict> {
         let found = Lookup::Found { uid: uid(name), node: node.map(Text::from) };
         binds.lookup_answered(&key(name), &uid(name), found, |_| true, now)
     }
