@@ -28,6 +28,8 @@ const PLANS_MAX: usize = 4;
 pub(crate) struct Starving {
     order: BTreeSet<(Time, UnitKey)>,
     since: FxHashMap<UnitKey, Time>,
+    /// Since when units waited for somebody who decided before us, until they wait here.
+    carried: FxHashMap<UnitKey, Time>,
     /// Who has a plan, and when it was made.
     planned: Option<(UnitKey, Time)>,
 }
@@ -36,13 +38,15 @@ impl Starving {
     /// A unit has no room now.
     fn waits(&mut self, unit: &UnitKey, now: Time) {
         if !self.since.contains_key(unit) {
-            self.since.insert(unit.clone(), now);
-            self.order.insert((now, unit.clone()));
+            let since = self.carried.remove(unit).map_or(now, |since| since.min(now));
+            self.since.insert(unit.clone(), since);
+            self.order.insert((since, unit.clone()));
         }
     }
 
     /// A unit does not wait for room, or not any more.
     fn ends(&mut self, unit: &UnitKey) {
+        self.carried.remove(unit);
         if let Some(since) = self.since.remove(unit) {
             self.order.remove(&(since, unit.clone()));
         }
@@ -134,6 +138,19 @@ impl Engine {
         };
         self.starving.planned = Some((unit.clone(), now));
         self.replace_promise(Promise::Plan(unit.clone()), Some(held), now);
+    }
+
+    /// Gangs that wait for room, and since when, by name.
+    pub fn waiting_since(&self) -> Vec<(UnitKey, Time)> {
+        let mut waiting: Vec<(UnitKey, Time)> =
+            self.starving.since.iter().map(|(unit, since)| (unit.clone(), *since)).collect();
+        waiting.sort_unstable();
+        waiting
+    }
+
+    /// A gang has waited for room since then, as whoever decided before us knows. It counts from its first refusal on.
+    pub fn carry_waiting_since(&mut self, unit: UnitKey, since: Time) {
+        self.starving.carried.insert(unit, since);
     }
 
     /// Seats that are kept for somebody who has waited for very long.

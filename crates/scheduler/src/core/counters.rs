@@ -6,7 +6,7 @@
 //! `scheduler_queued_entities` by queue.
 
 use super::Core;
-use super::gangs::GangState;
+use super::groups::GangState;
 use super::waits::Constraint;
 use std::collections::BTreeMap;
 use tutti_engine::{Census, UnitKey};
@@ -137,6 +137,8 @@ pub struct Counters {
     pub bound_elsewhere: u64,
     /// Placements that were taken back because the group had changed.
     pub stale_groups: u64,
+    /// Units that were set aside because the engine broke over them.
+    pub set_aside: u64,
     /// Gangs that were unwound.
     pub unwinds: u64,
     /// Members that were deleted for that.
@@ -199,10 +201,10 @@ impl Core {
             wake_ups: self.engine.wake_ups_count(),
             safety_flush_finds: self.engine.flush_finds_count(),
             seats_kept: self.engine.seats_kept_count(),
-            known: [self.pods.len() as u64, self.nodes.len() as u64, self.groups.len() as u64],
+            known: [self.pods.len() as u64, self.nodes.len() as u64, self.groups.groups_count() as u64],
             ..Gauges::default()
         };
-        for (_, state, bound) in self.gangs.partial() {
+        for (_, state, bound) in self.groups.partial() {
             *gauges.gangs.entry(state).or_default() += 1;
             for pod in bound.keys() {
                 for (resource, amount) in self.engine.requests_of(pod).iter() {

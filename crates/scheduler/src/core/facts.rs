@@ -3,8 +3,9 @@
 //! Watches of different kinds are not ordered among each other, and each may be behind. Two things are never
 //! unlearned: that a pod is on a node, and which pod it is.
 
+use super::groups::GroupObject;
 use super::message::{Fact, Input};
-use super::{Belief, Core, KnownGroup, KnownNode, KnownPod, Standing};
+use super::{Core, KnownNode, KnownPod, Standing};
 use rustc_hash::FxHashSet;
 use tutti_engine::{Event, UnitKey};
 use tutti_k8s::gangs::JobReading;
@@ -79,7 +80,7 @@ impl Core {
         {
             listing.looked_at.insert(key.clone());
         }
-        match self.known_group_mut(unit) {
+        match self.groups.object_mut(unit) {
             Some(known) if !is_listed && is_older(version, &known.version) => {
                 if source == Source::Watch {
                     known.watched = Some(uid.clone());
@@ -93,12 +94,12 @@ impl Core {
     /// A watch tells that a group or composite is gone. If that is behind what a look has told, an earlier one is meant.
     pub(super) fn seen_gone(&mut self, unit: &UnitKey, now: Time) {
         self.found_gone.remove(&(kind_of(unit), unit.object().clone()));
-        if let Some(known) = self.known_group_mut(unit)
+        if let Some(known) = self.groups.object_mut(unit)
             && known.watched.take().is_some_and(|watched| watched != known.uid)
         {
             return;
         }
-        self.waiting.remove(unit);
+        self.groups.set_waits(unit, None);
         match unit {
             UnitKey::Composite(key) => self.composite_gone(key, now),
             UnitKey::Group(key) | UnitKey::Pod(key) => self.group_gone(key, now),
@@ -136,8 +137,8 @@ impl Core {
                 }
             }
             ObjectKind::PodGroup => {
-                for key in vanished(self.groups.keys(), &listed) {
-                    self.waiting.remove(&UnitKey::Group(key.clone()));
+                for key in vanished(self.groups.names(false).iter(), &listed) {
+                    self.groups.set_waits(&UnitKey::Group(key.clone()), None);
                     self.group_gone(&key, now);
                 }
             }
@@ -166,8 +167,8 @@ impl Core {
                 }
             }
             ObjectKind::Composite => {
-                for key in vanished(self.composites.keys(), &listed) {
-                    self.waiting.remove(&UnitKey::Composite(key.clone()));
+                for key in vanished(self.groups.names(true).iter(), &listed) {
+                    self.groups.set_waits(&UnitKey::Composite(key.clone()), None);
                     self.composite_gone(&key, now);
                 }
             }
@@ -205,7 +206,7 @@ impl Core {
             self.synced = true;
             self.members.all_listed();
             self.tell(Event::TakeOver, now);
-            let (pods, nodes, groups) = (self.pods.len(), self.nodes.len(), self.groups.len());
+            let (pods, nodes, groups) = (self.pods.len(), self.nodes.len(), self.groups.groups_count());
             self.report(Fact::Synced { pods, nodes, groups });
         }
     }
@@ -347,20 +348,22 @@ impl Core {
             postponed: None,
             told: false,
             scheduled: None,
-            complained_at: None,
+            complaint: None,
             reported: None,
             ours,
+            scheduler: pod.scheduler_name.clone(),
             controlled: false,
             group: pod.group.clone(),
             standing: Standing::default(),
             like: None,
             waits_since: pod.node.is_none().then_some(now),
+            waits_for: None,
             evict_after: None,
             may_go_until: None,
         };
         self.pods.insert(pod.key.clone(), known);
         if let Some(group) = &pod.group {
-            self.joins(group, ours, true);
+            self.joins(group, ours.then_some(&pod.scheduler_name), true);
         }
     }
 
@@ -373,14 +376,14 @@ impl Core {
         self.set_standing(key, Standing::Absent);
         self.seat_ends(key, now);
         self.kin.leaves(key);
+        self.waits_no_longer(&UnitKey::Pod(key.clone()), now);
         let Some(known) = self.pods.remove(key) else {
             return;
         };
         if let Some(group) = &known.group {
-            self.joins(group, known.ours, false);
+            self.joins(group, known.ours.then_some(&known.scheduler), false);
         }
         self.evictions.cancel(key);
-        self.waits_no_longer(&UnitKey::Pod(key.clone()), now);
         self.pod_writes.cancel(key);
         self.withdraw_complaint(&known.uid);
         if known.told {
@@ -441,24 +444,19 @@ impl Core {
         if !self.admits(&unit, &reading.uid, &reading.version, source) {
             return;
         }
-        let known = self.groups.get(&key);
+        let known = self.groups.object(&unit);
         let watched = known.and_then(|known| known.watched.clone());
         if known.is_some_and(|known| known.uid != reading.uid) {
             self.group_gone(&key, now);
         }
         self.fill_in_priority(&unit, &mut reading);
-        let policy = reading.group.as_ref().map(|group| group.policy);
         let (marks, job) = (reading.marks.clone(), reading.job.clone());
         let watched = if source == Source::Watch { Some(reading.uid.clone()) } else { watched };
         let Some(seen) = self.see_group(&unit, reading, watched) else {
             return;
         };
-        self.gang_seen(&key, policy, &marks);
-        let event = match seen.group.clone() {
-            Some(group) => Event::GroupSet(Box::new(group)),
-            None => Event::GroupGone(key.clone()),
-        };
-        self.tell_seen(&unit, event, seen, now);
+        self.gang_seen(&key, &marks);
+        self.tell_seen(&unit, seen, now);
         if let Some(job) = job {
             for pod in self.members.group_seen(&job, &key) {
                 self.read_pod(pod, now);
@@ -467,10 +465,14 @@ impl Core {
     }
 
     pub(super) fn group_gone(&mut self, key: &ObjectKey, now: Time) {
-        let Some(known) = self.groups.remove(key) else {
+        let unit = UnitKey::Group(key.clone());
+        if self.groups.object(&unit).is_none() {
+            return;
+        }
+        self.abort_starts_of(key, now);
+        let Some(known) = self.groups.gone(&unit) else {
             return;
         };
-        self.abort_starts_of(key, now);
         self.priorities.leaves(&UnitKey::Group(key.clone()));
         self.group_writes.cancel(&UnitKey::Group(key.clone()));
         self.tree_changed(key);
@@ -489,7 +491,7 @@ impl Core {
         if !self.admits(&unit, &reading.uid, &reading.version, source) {
             return;
         }
-        let known = self.composites.get(&key);
+        let known = self.groups.object(&unit);
         let watched = known.and_then(|known| known.watched.clone());
         if known.is_some_and(|known| known.uid != reading.uid) {
             self.composite_gone(&key, now);
@@ -499,38 +501,30 @@ impl Core {
         let Some(seen) = self.see_group(&unit, reading, watched) else {
             return;
         };
-        let event = match seen.group.clone() {
-            Some(composite) => Event::CompositeSet(Box::new(composite)),
-            None => Event::CompositeGone(key),
-        };
         let changed = seen.changed;
-        self.tell_seen(&unit, event, seen, now);
+        self.tell_seen(&unit, seen, now);
         if changed {
             self.composite_changed(unit.object());
         }
     }
 
     pub(super) fn composite_gone(&mut self, key: &ObjectKey, now: Time) {
-        let Some(known) = self.composites.remove(key) else {
+        let unit = UnitKey::Composite(key.clone());
+        if self.groups.object(&unit).is_none() {
+            return;
+        }
+        self.abort_starts_below(key, now);
+        let Some(known) = self.groups.gone(&unit) else {
             return;
         };
-        self.abort_starts_below(key, now);
         self.priorities.leaves(&UnitKey::Composite(key.clone()));
         self.group_writes.cancel(&UnitKey::Composite(key.clone()));
         self.composite_changed(key);
         self.leave_tree(&UnitKey::Composite(key.clone()), now);
         self.withdraw_complaint(&known.uid);
-        self.waits_no_longer(&UnitKey::Composite(key.clone()), now);
+        self.waits_no_longer(&unit, now);
+        self.forget_row(&unit, now);
         self.tell(Event::CompositeGone(key.clone()), now);
-    }
-
-    /// What is known of a group or composite.
-    pub(super) fn known_group_mut(&mut self, unit: &UnitKey) -> Option<&mut KnownGroup> {
-        match unit {
-            UnitKey::Group(key) => self.groups.get_mut(key),
-            UnitKey::Composite(key) => self.composites.get_mut(key),
-            UnitKey::Pod(_) => None,
-        }
     }
 
     /// Keeps what was read of a group or composite; `None` if it cannot be kept.
@@ -544,35 +538,25 @@ impl Core {
         if !self.can_be_named(&key, &errors) {
             return None;
         }
-        let known = match unit {
-            UnitKey::Composite(_) => &mut self.composites,
-            UnitKey::Group(_) | UnitKey::Pod(_) => &mut self.groups,
-        };
-        let new = !known.contains_key(&key);
-        let known = known.entry(key).or_insert_with(|| KnownGroup {
-            uid,
-            version: version.clone(),
-            watched: None,
-            generation,
-            asks: None,
-            trouble: None,
-            scheduled: Belief::default(),
-            said_again_at: None,
-            complained_at: None,
-            reported: None,
-        });
-        let changed = new || known.asks.as_deref() != group.as_ref();
+        let (known, is_new) = self.groups.seen(unit, GroupObject::new(uid, version.clone(), generation));
+        let changed = is_new || known.asks.as_deref() != group.as_ref();
         let mut childless = None;
         let mut has_moved = false;
+        let mut parents = Vec::new();
         if changed {
             let before = known.asks.as_ref().map(|asks| &asks.parent);
             has_moved =
                 before.is_some_and(|before| group.as_ref().is_none_or(|group| group.parent != *before));
-            known.asks = group.clone().map(Box::new);
             known.said_again_at = None;
-            let parent = group.as_ref().and_then(|group| group.parent.as_ref());
-            childless = self.trees.set_parent(unit, parent);
+            self.groups.set_asks(unit, group.clone().map(Box::new));
+            let parent = group.as_ref().and_then(|group| group.parent.clone());
+            let before = self.groups.parent(unit).cloned();
+            if before != parent {
+                childless = self.groups.set_parent(unit, parent.as_ref());
+                parents.extend([before, parent].into_iter().flatten());
+            }
         }
+        let known = self.groups.object_mut(unit)?;
         known.trouble = errors.first().map(|error| Text::from(error.detail()));
         known.generation = generation;
         known.watched = watched;
@@ -590,19 +574,39 @@ impl Core {
             group,
             changed,
             has_moved,
+            parents,
             childless,
             errors: if report { errors } else { Vec::new() },
         })
     }
 
-    fn tell_seen(&mut self, unit: &UnitKey, event: Event, seen: SeenGroup, now: Time) {
+    fn tell_seen(&mut self, unit: &UnitKey, seen: SeenGroup, now: Time) {
         self.forget_childless(seen.childless, now);
         match unit {
             UnitKey::Group(group) if seen.has_moved => self.abort_starts_of(group, now),
             UnitKey::Composite(composite) if seen.has_moved => self.abort_starts_below(composite, now),
             _ => {}
         }
-        self.tell(event, now);
+        match (unit, seen.group.clone()) {
+            (UnitKey::Composite(composite), _) => self.tell_composite(composite, now),
+            (_, Some(group)) => self.tell(Event::GroupSet(Box::new(group)), now),
+            (_, None) => self.tell(Event::GroupGone(unit.object().clone()), now),
+        }
+        for parent in &seen.parents {
+            self.children_changed(parent, now);
+        }
+        if let UnitKey::Composite(composite) = unit
+            && seen.changed
+            && self.groups.is_too_large(composite)
+        {
+            self.say_too_large(composite, now);
+        }
+        if seen.changed {
+            self.take_back(unit, now);
+            if let UnitKey::Group(group) = unit {
+                self.take_back(&self.unit_of_group(group), now);
+            }
+        }
         if seen.changed && seen.group.is_some() {
             self.repeat_refusal(unit, now);
         }
@@ -680,6 +684,8 @@ struct SeenGroup {
     changed: bool,
     /// True if it is part of something else than before.
     has_moved: bool,
+    /// Composites that it has become part of, or is not part of any more.
+    parents: Vec<ObjectKey>,
     /// The composite that it was the last part of before.
     childless: Option<ObjectKey>,
     /// What was not understood, unless that was said already.

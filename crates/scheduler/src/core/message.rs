@@ -1,6 +1,6 @@
 //! What goes into the core and what comes out of it.
 
-use super::gangs::GangState;
+use super::groups::GangState;
 use std::time::Duration;
 use tutti_engine::{Seat, UnitKey};
 use tutti_k8s::gangs::JobReading;
@@ -412,6 +412,13 @@ pub enum Fact {
         message: Text,
         /// True if the unit is merely not complete yet.
         gathering: bool,
+    },
+    /// The engine broke over a unit, which is set aside for a while.
+    SetAside {
+        /// Which unit.
+        unit: UnitKey,
+        /// What the panic said.
+        why: Text,
     },
     /// A binding did certainly not happen.
     BindFailed {

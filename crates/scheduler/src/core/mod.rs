@@ -7,79 +7,70 @@
 //! * `leadership`: whether we may act;
 //! * `facts`: what watches tell, and `members`: pods whose group follows from their Job;
 //! * `starts`: placements on their way, from the decision until everybody knows where every member is;
-//! * `gangs`: what becomes of gangs below their minimum, and `evictions`: members of those that are taken back;
-//! * `kin`: whom pods are like, `priorities`: what classes of groups stand for, `budgets`: who may be disrupted;
-//! * `trees`: which groups belong together, and whether they have what they need;
+//! * `groups`: groups and composites, and what becomes of those that have too few members;
+//! * `kin`: whom pods are like, `budgets`: who may be disrupted;
 //! * `storage`: what watches tell about storage;
-//! * `answers`: what requests answer;
 //! * `report`: conditions and events;
 //! * `waits`: how long units wait, and for what;
 //! * `counters` and `dump`: how things stand, in numbers and in full; `observer`: how long decisions take;
-//! * `lane`: writes of less worth than bindings, coalesced and paced; `window`: how many of all this at once.
+//! * `set_aside`: units over which the engine broke;
+//! * `writes`: what goes out and in which order, and what is answered.
 
-mod answers;
-mod belief;
 mod budgets;
 pub mod counters;
 pub mod dump;
-mod evictions;
 mod facts;
-pub mod gangs;
+pub mod groups;
 mod kin;
-mod lane;
 mod leadership;
 mod members;
 pub mod message;
 pub mod observer;
-mod priorities;
-mod pump;
 mod report;
+mod set_aside;
 pub mod starts;
 mod storage;
 #[cfg(test)]
 mod tests;
-mod trees;
 pub mod waits;
-mod window;
+mod writes;
 
 use crate::config::Config;
-use belief::{Belief, Wanted};
 use budgets::Budgets;
 use counters::Counters;
-use evictions::Eviction;
 use facts::{Listing, Source};
-use gangs::{Gangs, Standing};
+use groups::evictions::Eviction;
+use groups::priorities::Priorities;
+use groups::written::ConditionWritten;
+use groups::{Groups, Standing};
 use kin::Kin;
-use lane::{Lane, Pace};
 use leadership::Leadership;
 use members::Members;
 use message::{Effect, EventKey, Fact, Input, Marks, WriteKey};
 use observer::Observer;
-use priorities::Priorities;
+use report::Complaint;
 use rustc_hash::FxHashMap;
+use set_aside::SetAside;
 use starts::{Limits, Starts};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+
 use storage::{KnownStorage, STORAGE_KINDS};
-use trees::Trees;
 use tutti_engine::{Decision, Engine, Event, UnitKey};
 use tutti_k8s::gangs::Api;
 use tutti_k8s::request::EventNote;
 use tutti_k8s::{Capabilities, Condition, ObjectKind, PodReading};
-use tutti_model::{Group, LabelSelector, ObjectKey, Pod, Text, Time};
-use waits::Waits;
-use window::Window;
+use tutti_model::{LabelSelector, ObjectKey, Pod, Text, Time};
+use waits::Constraint;
+use writes::pace::Pace;
+use writes::queue::WriteQueue;
+use writes::window::Window;
 
 /// Decisions in one step; the rest is taken in the next, so that answers are not kept waiting.
 const DECISIONS_PER_STEP_MAX: usize = 256;
 /// Placements that wait for a last look or for their turn to be bound. With so many nothing more is decided: what is
 /// decided late is decided on what is known by then, and answers, which always come, make room.
 const STARTS_MAX: usize = 1024;
-/// Pause after which it is said again on a group that it has started, if the server did not want to hear it; every further
-/// one is twice as long.
-const SAY_AGAIN_FIRST: Duration = Duration::from_secs(60);
-const SAY_AGAIN_MAX: Duration = Duration::from_secs(1800);
 /// Looks at pods under way at once.
 const LOOKUPS_MAX: usize = 16;
 /// Longest queues of writes. What does not fit is dropped and counted.
@@ -104,13 +95,15 @@ struct KnownPod {
     /// True if the engine was told of it.
     told: bool,
     /// Its condition, while we may have to speak of it.
-    scheduled: Option<Box<Belief>>,
-    /// When it was last said in an event that it waits.
-    complained_at: Option<Time>,
+    scheduled: Option<Box<ConditionWritten>>,
+    /// The last event that said that it waits.
+    complaint: Option<Complaint>,
     /// Version whose errors were reported.
     reported: Option<Text>,
     /// Whether it is for us to place.
     ours: bool,
+    /// The scheduler that it asks for, which is who reports about it.
+    scheduler: Text,
     /// Whether it is made again if it is deleted.
     controlled: bool,
     /// Its group, and what it is to it.
@@ -120,38 +113,12 @@ struct KnownPod {
     like: Option<Arc<LabelSelector>>,
     /// When it was first seen waiting.
     waits_since: Option<Time>,
+    /// What it waits for on its own, and since when.
+    waits_for: Option<(Constraint, Time)>,
     /// When it may be deleted again, if it was to be.
     evict_after: Option<Time>,
     /// Until when a deletion that was sent may still happen, whatever was heard of it.
     may_go_until: Option<Time>,
-}
-
-/// What is known of a group or a composite.
-#[derive(Debug)]
-struct KnownGroup {
-    uid: Text,
-    version: Text,
-    /// The identity that lists and watches told last. They may be behind what a look has told.
-    watched: Option<Text>,
-    generation: i64,
-    /// What it asks for; `None` if it was not understood. (Not every API server counts generations of groups.)
-    asks: Option<Box<Group>>,
-    /// What was not understood of it.
-    trouble: Option<Text>,
-    scheduled: Belief,
-    /// When that it has started may be said again, after the server did not want to hear it, and how long that pause is.
-    said_again_at: Option<(Time, Duration)>,
-    complained_at: Option<Time>,
-    reported: Option<Text>,
-}
-
-impl KnownGroup {
-    /// What was to be said on it was refused. Gives when to try again.
-    fn say_again(&mut self, now: Time) -> Time {
-        let pause = self.said_again_at.map_or(SAY_AGAIN_FIRST, |(_, pause)| (pause * 2).min(SAY_AGAIN_MAX));
-        self.said_again_at = Some((now + pause, pause));
-        now + pause
-    }
 }
 
 /// What is known of a node.
@@ -159,6 +126,13 @@ impl KnownGroup {
 struct KnownNode {
     uid: Text,
     reported: Option<Text>,
+}
+
+/// What is handed on to the next core of a process that goes on with other settings: it is in no object.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CarryOver {
+    /// Gangs that wait for room, and since when: that decides when some is kept for them.
+    waiting_since: Vec<(UnitKey, Time)>,
 }
 
 /// The scheduler without IO.
@@ -171,12 +145,7 @@ pub struct Core {
     engine: Engine,
     pods: FxHashMap<ObjectKey, KnownPod>,
     nodes: BTreeMap<Text, KnownNode>,
-    groups: BTreeMap<ObjectKey, KnownGroup>,
-    composites: BTreeMap<ObjectKey, KnownGroup>,
-    trees: Trees,
-    /// Why groups and composites wait, so that one that is made anew or changed can be told again.
-    waiting: BTreeMap<UnitKey, (&'static str, Text)>,
-    waits: Waits,
+    groups: Groups,
     namespaces: BTreeSet<Text>,
     /// Kinds that are listed and watched.
     kinds: BTreeSet<ObjectKind>,
@@ -191,21 +160,24 @@ pub struct Core {
     /// Identities of objects of which a look said that they are gone, until watches say so, too.
     found_gone: BTreeMap<(ObjectKind, ObjectKey), Text>,
     leadership: Leadership,
-    gangs: Gangs,
     members: Members,
     kin: Kin,
     priorities: Priorities,
     budgets: Budgets,
     storage: KnownStorage,
     starts: Starts,
+    set_aside: SetAside,
     /// How many of each kind of write the server bears.
     write_window: Window,
-    evictions: Lane<ObjectKey, Eviction>,
-    mark_writes: Lane<ObjectKey, (Text, Marks)>,
-    group_writes: Lane<UnitKey, (Text, Condition)>,
-    pod_writes: Lane<ObjectKey, (Text, Condition)>,
-    events: Lane<EventKey, EventNote>,
-    pod_pace: Pace,
+    evictions: WriteQueue<ObjectKey, Eviction>,
+    mark_writes: WriteQueue<ObjectKey, (Text, Marks)>,
+    group_writes: WriteQueue<UnitKey, (Text, Condition)>,
+    pod_writes: WriteQueue<ObjectKey, (Text, Condition)>,
+    events: WriteQueue<EventKey, EventNote>,
+    /// Of conditions that say what they said before in other words, and of events that say that something waits.
+    reason_pace: Pace,
+    complaint_pace: Pace,
+    /// Of all other events.
     event_pace: Pace,
     event_serial: u64,
     synced: bool,
@@ -237,12 +209,8 @@ impl Core {
             engine: Engine::new(config.engine()),
             pods: FxHashMap::default(),
             nodes: BTreeMap::new(),
-            groups: BTreeMap::new(),
-            composites: BTreeMap::new(),
-            trees: Trees::default(),
+            groups: Groups::default(),
             namespaces: BTreeSet::new(),
-            waiting: BTreeMap::new(),
-            waits: Waits::new(),
             unlisted: kinds.clone(),
             kinds,
             unavailable: BTreeSet::new(),
@@ -250,20 +218,21 @@ impl Core {
             listing: BTreeMap::new(),
             found_gone: BTreeMap::new(),
             leadership,
-            gangs: Gangs::default(),
             members: Members::default(),
             kin: Kin::default(),
             priorities: Priorities::default(),
             budgets: Budgets::default(),
             storage: KnownStorage::default(),
             starts: Starts::new(limits),
-            write_window: Window::new(pump::WRITES_MAX),
-            evictions: Lane::new(EVICTION_QUEUE_MAX),
-            mark_writes: Lane::lasting(GROUP_QUEUE_MAX),
-            group_writes: Lane::lasting(GROUP_QUEUE_MAX),
-            pod_writes: Lane::new(POD_QUEUE_MAX),
-            events: Lane::new(EVENT_QUEUE_MAX),
-            pod_pace: Pace::new(config.pod_conditions_per_second),
+            set_aside: SetAside::default(),
+            write_window: Window::new(writes::WRITES_MAX),
+            evictions: WriteQueue::new(EVICTION_QUEUE_MAX),
+            mark_writes: WriteQueue::lasting(GROUP_QUEUE_MAX),
+            group_writes: WriteQueue::lasting(GROUP_QUEUE_MAX),
+            pod_writes: WriteQueue::new(POD_QUEUE_MAX),
+            events: WriteQueue::new(EVENT_QUEUE_MAX),
+            reason_pace: Pace::new(config.pod_conditions_per_second),
+            complaint_pace: Pace::new(config.events_per_second),
             event_pace: Pace::new(config.events_per_second),
             event_serial: 0,
             synced: false,
@@ -305,7 +274,7 @@ impl Core {
         if self.synced {
             self.review_gangs(now);
             if !self.stopping {
-                wake_at = earlier(wake_at, self.gangs.wake_at());
+                wake_at = earlier(wake_at, self.groups.wake_at());
                 wake_at = earlier(wake_at, self.starts.preparations.wake_at());
             }
         }
@@ -315,7 +284,20 @@ impl Core {
 
     /// How the tables relate to each other, for tests that look after every step. An error says what is wrong.
     pub fn check_invariants(&self) -> Result<(), String> {
-        self.check_starts()
+        self.check_starts()?;
+        self.check_groups()
+    }
+
+    /// What of it a core that follows in the same process should know, beyond what it can read.
+    pub fn carry_over(&self) -> CarryOver {
+        CarryOver { waiting_since: self.engine.waiting_since() }
+    }
+
+    /// Goes on where an earlier core of the same process has ended.
+    pub fn carry_on(&mut self, carried: CarryOver) {
+        for (unit, since) in carried.waiting_since {
+            self.engine.carry_waiting_since(unit, since);
+        }
     }
 
     /// When to step again even if nothing happens.
@@ -394,13 +376,14 @@ impl Core {
             return None;
         }
         self.review_kin(now);
+        self.resume_set_aside(now);
         for _ in 0..DECISIONS_PER_STEP_MAX {
             if self.starts.waiting_count() >= STARTS_MAX {
                 return None;
             }
             let mut waiting_on = Vec::new();
             observer.asks();
-            let decision = self.engine.decide_and_tell(now, |waiting| {
+            let asked = self.ask_engine(now, |waiting| {
                 observer.decides();
                 waiting_on.push(waiting);
             });
@@ -408,10 +391,14 @@ impl Core {
             for waiting in &waiting_on {
                 observer.done(self.count_refusal(waiting).as_ref());
             }
+            let Some(decision) = asked else {
+                observer.done(None);
+                continue;
+            };
             let attempt = match decision {
                 Decision::Place(placement) => Some(self.placed(placement, now)),
                 Decision::Wait(waiting) => self.refused(&waiting, now),
-                Decision::Idle { wake_at } => return wake_at,
+                Decision::Idle { wake_at } => return earlier(wake_at, self.set_aside.wake_at()),
             };
             observer.done(attempt.as_ref());
         }
@@ -428,8 +415,8 @@ impl Core {
 
     /// The condition of a pod was not written, and is not tried again.
     fn pod_condition_not_written(&mut self, pod: &ObjectKey) {
-        if let Some(belief) = self.pods.get_mut(pod).and_then(|known| known.scheduled.as_mut()) {
-            belief.give_up();
+        if let Some(condition) = self.pods.get_mut(pod).and_then(|known| known.scheduled.as_mut()) {
+            condition.give_up();
         }
     }
 
@@ -438,7 +425,7 @@ impl Core {
             WriteKey::Group(group) => {
                 // What replaces it may wait already.
                 let is_replaced = self.group_writes.contains(group);
-                if let Some(known) = self.known_group_mut(group).filter(|_| !is_replaced) {
+                if let Some(known) = self.groups.object_mut(group).filter(|_| !is_replaced) {
                     known.scheduled.give_up();
                     let again = known.say_again(now);
                     self.look_again_at(group, again);

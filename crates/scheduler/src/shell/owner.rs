@@ -7,8 +7,8 @@ use super::requests::Requests;
 use super::send::Sender;
 use super::status::{Phase, Question, Status};
 use super::workloads::{Seen, Workloads};
-use crate::core::Core;
 use crate::core::message::{Answer, Effect, Input};
+use crate::core::{CarryOver, Core};
 use crate::error::Error;
 use futures::{Stream, StreamExt as _};
 use std::sync::Arc;
@@ -35,12 +35,14 @@ pub(super) enum Interrupt {
 }
 
 /// How the owner has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ended {
     /// Why.
     pub(super) why: Interrupt,
     /// True if nothing of it can be under way any more, so that others may act at once.
     pub(super) is_clean: bool,
+    /// What the next core of this process goes on with.
+    pub(super) carried: CarryOver,
 }
 
 /// Owns the core.
@@ -69,12 +71,12 @@ impl Owner {
         mut interrupts: impl Stream<Item = Interrupt> + Unpin,
     ) -> Result<Ended, Error> {
         // Requests under way are dropped with everything else.
-        let deposed = Ended { why: Interrupt::Deposed, is_clean: false };
+        let deposed = || Ended { why: Interrupt::Deposed, is_clean: false, carried: CarryOver::default() };
         let mut seen = Vec::with_capacity(INPUTS_PER_STEP_MAX);
         let mut batch = Vec::with_capacity(INPUTS_PER_STEP_MAX);
         if self.office.is_some() {
             let Some(until) = self.leads_until() else {
-                return Ok(deposed);
+                return Ok(deposed());
             };
             // Nothing was read before we led, and whoever led before has been waited for.
             batch.push(Input::Elected { until });
@@ -99,7 +101,7 @@ impl Owner {
                 }
                 () = changed(&mut self.office) => {
                     let Some(until) = self.leads_until() else {
-                        return Ok(deposed);
+                        return Ok(deposed());
                     };
                     batch.push(Input::Renewed { until });
                 }
@@ -203,13 +205,13 @@ impl Owner {
         let (why, at) = self.ending?;
         if self.core.is_drained() {
             tracing::info!("stopped");
-            return Some(Ended { why, is_clean: true });
+            return Some(Ended { why, is_clean: true, carried: self.core.carry_over() });
         }
         let late = Instant::now() >= at;
         if late {
             tracing::warn!("stopped with requests under way; whoever runs next finds how they ended");
         }
-        late.then_some(Ended { why, is_clean: false })
+        late.then(|| Ended { why, is_clean: false, carried: self.core.carry_over() })
     }
 }
 

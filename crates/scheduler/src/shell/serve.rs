@@ -11,7 +11,7 @@ use super::wires::{Clients, Wires};
 use super::workloads::Workloads;
 use super::{http, log, watches};
 use crate::config::{Config, Settings};
-use crate::core::Core;
+use crate::core::{CarryOver, Core};
 use crate::error::Error;
 use futures::future::{BoxFuture, FutureExt as _, Shared};
 use futures::stream::{self, Stream, StreamExt as _};
@@ -90,6 +90,7 @@ impl Process {
     /// From one core to the next, until the end. True if nothing can be under way then.
     async fn run(&self, settings: &mut watch::Receiver<Settings>) -> Result<bool, Error> {
         let mut before = Before::default();
+        let mut carried = CarryOver::default();
         loop {
             let office = match self.wait_to_lead(&mut before).await {
                 Turn::Ours(office) => office,
@@ -106,11 +107,13 @@ impl Process {
                 changed_settings(settings.clone()).boxed(),
                 changed_apis(asker.observe(&self.wires.client), capabilities.clone()).boxed(),
             ]);
-            let owner = start(&self.wires, config, capabilities, office, &self.status);
+            let mut owner = start(&self.wires, config, capabilities, office, &self.status);
+            owner.carry_on(std::mem::take(&mut carried));
             let ended = owner.run(interrupts).await;
             self.status.answered_by(None);
             self.status.metrics.lead(false);
-            let Ended { why, is_clean } = ended?;
+            let Ended { why, is_clean, carried: next } = ended?;
+            carried = next;
             if why == Interrupt::Stop {
                 return Ok(is_clean);
             }
@@ -208,6 +211,11 @@ pub(super) struct Running {
 }
 
 impl Running {
+    /// Goes on where an earlier core of the same process has ended.
+    pub(super) fn carry_on(&mut self, carried: CarryOver) {
+        self.owner.core.carry_on(carried);
+    }
+
     /// Schedules until it is interrupted, on a thread that also reads: whoever called may be on another one, which every
     /// single change would have to wake.
     pub(super) async fn run(
@@ -329,7 +337,7 @@ mod tests {
             status: Arc::default(),
             standing: standing.map(|standing| watch::channel(standing).1),
             gap,
-            end: tokio::time::sleep(Duration::from_millis(20)).boxed().shared(),
+            end: tokio::time::sleep(Duration::from_millis(100)).boxed().shared(),
         }
     }
 

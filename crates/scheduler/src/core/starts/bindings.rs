@@ -14,7 +14,7 @@
 //! ```
 
 use super::super::message::{BindOutcome, Effect, Lookup};
-use super::super::window::Window;
+use super::super::writes::window::Window;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;

@@ -190,10 +190,10 @@ impl Core {
             placement.seats.iter().filter_map(|seat| self.pods.get(&seat.pod)?.group.as_ref()).collect();
         let mut objects: BTreeSet<UnitKey> = BTreeSet::new();
         for group in groups {
-            if self.gangs.progress(group).is_some_and(|(counted, minimum)| counted < minimum) {
+            if self.groups.progress(group).is_some_and(|(counted, minimum)| counted < minimum) {
                 objects.insert(UnitKey::Group(group.clone()));
             }
-            if self.short_composite(group, &BTreeMap::new()).is_some() {
+            if self.short_composite(group).is_some() {
                 objects.extend(self.composites_above(group).into_iter().map(UnitKey::Composite));
             }
         }
@@ -206,11 +206,7 @@ impl Core {
 
     /// A group or composite as it was seen and understood.
     fn as_known(&self, object: &UnitKey) -> Option<Expected> {
-        let known = match object {
-            UnitKey::Group(key) => self.groups.get(key),
-            UnitKey::Composite(key) => self.composites.get(key),
-            UnitKey::Pod(_) => None,
-        }?;
+        let known = self.groups.object(object)?;
         Some(Expected { uid: known.uid.clone(), minimum: known.asks.as_ref()?.policy.minimum() })
     }
 
@@ -227,7 +223,7 @@ impl Core {
                 Some(why)
             }
             GroupLookup::Gone => {
-                if let Some(uid) = self.known_group_mut(object).map(|known| known.uid.clone()) {
+                if let Some(uid) = self.groups.object_mut(object).map(|known| known.uid.clone()) {
                     self.found_gone(kind_of(object), object.object(), &uid);
                 }
                 match object {

@@ -95,6 +95,8 @@ pub(super) struct Starts {
     confirming: BTreeSet<(u64, UnitKey)>,
     ready_gangs: BTreeSet<(u64, UnitKey)>,
     ready_others: BTreeSet<(u64, UnitKey)>,
+    /// Those of the gangs that are broken.
+    broken: BTreeSet<UnitKey>,
     pub(super) looks: Looks,
     pub(super) preparations: Preparations,
     pub(super) bindings: Bindings,
@@ -120,6 +122,7 @@ impl Starts {
             confirming: BTreeSet::new(),
             ready_gangs: BTreeSet::new(),
             ready_others: BTreeSet::new(),
+            broken: BTreeSet::new(),
             looks: Looks::default(),
             preparations: Preparations::default(),
             bindings: Bindings::new(limits),
@@ -171,6 +174,14 @@ impl Starts {
                 self.ready_others.insert(turn);
             }
         }
+        let is_about_to_start = match &unsent.stage {
+            Stage::Preparing(_) => false,
+            Stage::Confirming(_) => true,
+            Stage::Ready(ready) => ready.starts_a_gang(),
+        };
+        if unsent.is_broken && is_about_to_start {
+            self.broken.insert(unit.clone());
+        }
         self.by_pod.extend(unsent.placement.seats.iter().map(|seat| (seat.pod.clone(), unit.clone())));
         self.by_group.extend(unsent.groups.iter().map(|group| (group.clone(), unit.clone())));
         self.by_unit.entry(unit).or_default().unsent = Some(unsent);
@@ -195,6 +206,7 @@ impl Starts {
                 self.ready_others.remove(&turn);
             }
         }
+        self.broken.remove(unit);
         for seat in &unsent.placement.seats {
             self.by_pod.remove(&seat.pod);
         }
@@ -279,10 +291,7 @@ impl Core {
 
     /// Units that have members on nodes, but too few, and whose missing members are about to be sent.
     pub fn broken_starts(&self) -> impl Iterator<Item = &UnitKey> {
-        let starts = &self.starts;
-        let unsent = starts.confirming.iter().chain(&starts.ready_gangs);
-        let is_broken = |unit: &&UnitKey| starts.unsent(unit).is_some_and(|unsent| unsent.is_broken);
-        unsent.map(|(_, unit)| unit).filter(is_broken)
+        self.starts.broken.iter()
     }
 
     /// Begins a start, or lets new members join the one that their unit has begun.
@@ -336,9 +345,9 @@ impl Core {
         let groups: BTreeSet<&ObjectKey> =
             placement.seats.iter().filter_map(|seat| self.pods.get(&seat.pod)?.group.as_ref()).collect();
         groups.into_iter().any(|group| {
-            let runs = |group: &ObjectKey| self.gangs.counted(group) > 0;
-            let is_short = self.gangs.progress(group).is_some_and(|(counted, minimum)| counted < minimum);
-            let short_tree = self.short_composite(group, &BTreeMap::new()).is_some();
+            let runs = |group: &ObjectKey| self.groups.counted(group) > 0;
+            let is_short = self.groups.progress(group).is_some_and(|(counted, minimum)| counted < minimum);
+            let short_tree = self.short_composite(group).is_some();
             (is_short && runs(group)) || (short_tree && self.groups_beside(group).iter().any(runs))
         })
     }
@@ -454,6 +463,10 @@ impl Core {
                     starts.looks.check(unit, confirming)?;
                 }
             }
+        }
+        for unit in &starts.broken {
+            let is_broken = starts.unsent(unit).is_some_and(|unsent| unsent.is_broken);
+            ensure(is_broken, || format!("{unit} is not broken, and others wait for it"))?;
         }
         ensure(seats.len() == starts.by_pod.len(), || {
             "a pod is found in a start that does not have it".to_owned()

@@ -15,8 +15,8 @@
 //! not given back: the cluster's controllers bind it, and the next try finds it so.
 
 use super::super::Core;
-use super::super::lane::Lane;
 use super::super::message::{Effect, Fact, StorageKey, WriteOutcome};
+use super::super::writes::queue::WriteQueue;
 use super::{Abort, Confirming, Stage};
 use std::collections::{BTreeMap, BTreeSet};
 use tutti_engine::{ClaimPlan, Placement, Seat, UnitKey, VolumeState};
@@ -53,7 +53,7 @@ pub(in super::super) struct Preparations {
     deadlines: BTreeSet<(Time, UnitKey)>,
     /// Units to be looked at again.
     changed: BTreeSet<UnitKey>,
-    writes: Lane<StorageKey, Write>,
+    writes: WriteQueue<StorageKey, Write>,
 }
 
 /// How a unit that waits for volumes stands.
@@ -73,7 +73,7 @@ impl Default for Preparations {
             by_node: BTreeMap::new(),
             deadlines: BTreeSet::new(),
             changed: BTreeSet::new(),
-            writes: Lane::new(WRITES_MAX),
+            writes: WriteQueue::new(WRITES_MAX),
         }
     }
 }
@@ -406,7 +406,7 @@ impl Core {
         outcome: WriteOutcome,
         now: Time,
     ) -> Option<Text> {
-        super::super::answers::ended(
+        super::super::writes::answers::ended(
             &mut self.starts.preparations.writes,
             key,
             outcome,

@@ -3,8 +3,9 @@
 //! room others have taken or closed.
 //!
 //! Gangs are sent in the order in which they were decided, so that a scheduler that ends in the middle of it leaves few of
-//! them in part. Whoever waits for a last look keeps its turn for a moment; a gang that is broken keeps it until it is sent
-//! or given up. Pods that start nothing that could be incomplete do not wait for anybody's look.
+//! them in part. A gang that waits for its last look keeps its turn for a moment. Gangs that are broken go first: until the
+//! last of them is sent or given up, no other gang starts. Pods that start nothing that could be incomplete wait for nobody's
+//! look.
 
 use super::super::{Core, UnitKey};
 use super::Abort;
@@ -38,7 +39,7 @@ impl super::Starts {
     /// Whose turn it is.
     fn next(&self, now: Time) -> Option<UnitKey> {
         let other = self.ready_others.first();
-        let gang = self.ready_gangs.first().filter(|(turn, _)| self.blocker(*turn, now).is_none());
+        let gang = self.next_gang(now);
         let first = match (gang, other) {
             (Some(gang), Some(other)) => Some(gang.min(other)),
             (gang, other) => gang.or(other),
@@ -46,27 +47,30 @@ impl super::Starts {
         first.map(|(_, unit)| unit.clone())
     }
 
-    /// The first gang that was decided before this turn, waits for its last look, and keeps its own turn.
-    fn blocker(&self, turn: u64, now: Time) -> Option<&super::Unsent> {
-        let earlier = self.confirming.iter().take_while(|(other, _)| *other < turn);
-        earlier.filter_map(|(_, unit)| self.unsent(unit)).find(|unsent| unsent.keeps_its_turn(now))
+    fn next_gang(&self, now: Time) -> Option<&(u64, UnitKey)> {
+        if self.broken.is_empty() {
+            return self.ready_gangs.first().filter(|(turn, _)| self.blocker(*turn, now).is_none());
+        }
+        self.ready_gangs.iter().find(|(_, unit)| self.broken.contains(unit))
     }
 
-    /// When a gang that is ready need not wait for another one any longer.
+    /// Until when the first gang that was decided before this turn and waits for its last look keeps its own turn.
+    fn blocker(&self, turn: u64, now: Time) -> Option<Time> {
+        let earlier = self.confirming.iter().take_while(|(other, _)| *other < turn);
+        let kept = earlier.filter_map(|(_, unit)| self.unsent(unit)?.turn_until);
+        kept.filter(|until| now < *until).min()
+    }
+
+    /// When a gang that is ready need not wait for another one any longer. For a broken one it waits until that is sent or
+    /// given up, which is no matter of time.
     pub(in super::super) fn turn_comes_at(&self, now: Time) -> Option<Time> {
-        let (turn, _) = self.ready_gangs.first()?;
-        self.blocker(*turn, now)?.turn_until
+        let (turn, _) = self.ready_gangs.first().filter(|_| self.broken.is_empty())?;
+        self.blocker(*turn, now)
     }
 
     /// True if somebody is ready.
     pub(in super::super) fn has_ready(&self) -> bool {
         !self.ready_gangs.is_empty() || !self.ready_others.is_empty()
-    }
-}
-
-impl super::Unsent {
-    fn keeps_its_turn(&self, now: Time) -> bool {
-        self.is_broken || self.turn_until.is_some_and(|until| now < until)
     }
 }
 
@@ -127,14 +131,15 @@ impl Core {
             let under_way = self.starts.binding_of(&group);
             *coming.entry(group).or_default() += under_way;
         }
-        more.retain(|group, _| self.short_composite(group, &coming).is_none());
+        let short = self.short_groups(more.keys(), &coming);
+        more.retain(|group, _| !short.contains(group));
         seats.into_iter().partition(|seat| group_of(seat).is_none_or(|group| more.contains_key(&group)))
     }
 
     /// True if a group would be below its minimum with so many more members, or nobody knows what that is.
     fn is_short(&self, group: &ObjectKey, more: usize) -> bool {
-        let Some((counted, minimum)) = self.gangs.progress(group) else {
-            return self.groups.get(group).is_none_or(|known| known.asks.is_none());
+        let Some((counted, minimum)) = self.groups.progress(group) else {
+            return self.groups.group(group).is_none_or(|known| known.asks.is_none());
         };
         counted as usize + more + self.starts.binding_of(group) < minimum as usize
     }

@@ -1,7 +1,8 @@
 //! Composites of gangs: they start as one, and what becomes of them if they do not.
 
 use super::sim::{Fault, Sim, key};
-use crate::core::gangs::GangState;
+use crate::core::groups::GangState;
+use crate::core::groups::tree::CHILDREN_MAX;
 use tutti_k8s::{Condition, ObjectKind};
 use tutti_model::ModelError;
 
@@ -341,7 +342,7 @@ fn nothing_is_kept_of_a_composite_that_went_before_its_groups() {
         sim.delete_group(group);
     }
     sim.run_for(5);
-    assert_eq!((sim.core.waits.len(), sim.core.waiting.len()), (0, 0));
+    assert_eq!(sim.core.groups.rows_count(), 0);
 }
 
 #[test]
@@ -358,4 +359,25 @@ fn a_composite_that_is_not_understood_is_not_told_that_it_has_started() {
     assert_eq!(sim.bound(), 2);
     let condition = sim.composite_conditions.get(&key("top"));
     assert!(condition.is_some_and(|condition| !condition.holds()), "{condition:?}");
+}
+
+#[test]
+fn a_composite_of_too_many_groups_is_refused_and_starts_once_they_are_fewer() {
+    let mut sim = Sim::new();
+    sim.node("a", 4);
+    sim.composite("top", None, 1);
+    sim.child("g", "top", 1);
+    for index in 0..CHILDREN_MAX {
+        sim.empty_child(&format!("g{index:04}"), "top");
+    }
+    sim.run_for(5);
+    assert_eq!(sim.bound(), 0);
+    let condition = sim.composite_conditions[&key("top")].clone();
+    assert_eq!(&*condition.reason, "SchedulerError");
+    assert!(condition.message.starts_with("1025 groups are part of"), "{}", condition.message);
+    let told = sim.pod_patches.last().map(|(_, patch)| patch.clone()).unwrap();
+    assert_eq!(&*told.reason, "SchedulerError", "{}", told.message);
+    sim.delete_group("g0000");
+    sim.run_for(5);
+    assert_eq!(sim.bound(), 1);
 }

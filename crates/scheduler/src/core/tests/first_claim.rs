@@ -2,7 +2,7 @@
 
 use super::gangs::{GRACE_SECONDS, state};
 use super::sim::{Sim, key};
-use crate::core::gangs::GangState;
+use crate::core::groups::GangState;
 
 #[test]
 fn room_that_comes_bit_by_bit_goes_to_the_broken_gang_and_not_to_newcomers() {
@@ -123,4 +123,109 @@ fn a_node_that_is_back_before_the_members_are_is_kept_for_them_for_a_minute() {
         sim.run();
         assert_eq!(sim.bound() == 4 && state(&sim, "g").is_none(), !goes_to_newcomer);
     }
+}
+
+/// Gangs `a` to `e` of four members each, of which `broken` has two on nodes, as a scheduler leaves them that is killed.
+fn killed(broken: &str) -> Sim {
+    let mut sim = Sim::new();
+    for gang in ["a", "b", "c", "d", "e"] {
+        sim.gang(gang, 4);
+        sim.gang_pods(gang, 4, 1);
+    }
+    for node in ["m", "n"] {
+        sim.node(node, 10);
+    }
+    for index in 0..2 {
+        sim.pods.get_mut(&key(&format!("{broken}-{index}"))).unwrap().node = Some("m".into());
+    }
+    sim
+}
+
+#[test]
+fn after_a_takeover_no_new_gang_starts_before_a_broken_one_is_sent() {
+    let mut sim = killed("d");
+    // The last look at the broken gang takes its time.
+    sim.slow_look = Some("d".to_owned());
+    sim.replace_core();
+    sim.run();
+    assert_eq!(sim.binds, [""; 0], "all others are ready and wait");
+    sim.run_for(5);
+    assert_eq!(sim.binds, [""; 0], "however long it takes");
+    sim.slow_look = None;
+    sim.run();
+    assert!(sim.binds[0].starts_with("d-") && sim.binds[1].starts_with("d-"), "{:?}", sim.binds);
+    assert_eq!(sim.bound(), 20);
+}
+
+#[test]
+fn a_broken_gang_whose_group_cannot_be_read_holds_others_back_until_it_is_given_up() {
+    let mut sim = killed("d");
+    sim.replace_core();
+    sim.unreadable = Some("d".to_owned());
+    sim.run_for(60);
+    assert_eq!(sim.bound(), 2 + 16, "it is tried again later, and meanwhile everybody else has started");
+    sim.unreadable = None;
+    sim.run_for(120);
+    assert_eq!(sim.bound(), 20);
+}
+
+#[test]
+fn gangs_are_sent_in_the_order_in_which_they_were_decided() {
+    let mut sim = killed("a");
+    sim.replace_core();
+    sim.slow_look = Some("b".to_owned());
+    sim.run();
+    let gangs = |sim: &Sim| {
+        let mut gangs: Vec<String> = sim.binds.iter().map(|bind| bind[..1].to_owned()).collect();
+        gangs.dedup();
+        gangs
+    };
+    assert_eq!(gangs(&sim), ["a"], "those after it wait for the second, for a moment");
+    sim.run_for(2);
+    assert_eq!(gangs(&sim), ["a", "c", "d", "e"], "but not for long");
+    sim.slow_look = None;
+    sim.run();
+    assert_eq!(sim.bound(), 20);
+}
+
+#[test]
+fn pods_on_their_own_do_not_wait_for_the_look_at_a_gang() {
+    let mut sim = killed("d");
+    sim.slow_look = Some("d".to_owned());
+    sim.replace_core();
+    sim.pod("alone", None, 0);
+    sim.run();
+    assert_eq!(sim.binds.len(), 1, "{:?}", sim.binds);
+}
+
+#[test]
+fn wherever_a_scheduler_is_killed_two_gangs_at_most_are_in_part() {
+    let mut sim = Sim::new();
+    for index in 0..20 {
+        sim.node(&format!("n{index}"), 100);
+    }
+    let gangs = ["a", "b", "c", "d", "e"];
+    for gang in gangs {
+        sim.gang(gang, 200);
+        sim.gang_pods(gang, 200, 1);
+    }
+    let in_part = |sim: &Sim| {
+        let bound = |gang: &&str| {
+            let members = (0..200).filter(|index| sim.node_of(&format!("{gang}-{index}")).is_some());
+            (1..200).contains(&members.count())
+        };
+        gangs.iter().filter(|gang| bound(gang)).count()
+    };
+    sim.step();
+    // Killed again and again, each time after some more answers.
+    for answers in [30, 80, 150, 210, 290] {
+        for _ in 0..answers {
+            sim.answer();
+        }
+        assert!(in_part(&sim) <= 2, "{} after {answers} answers", in_part(&sim));
+        sim.replace_core();
+        sim.step();
+    }
+    sim.run_for(5);
+    assert_eq!(sim.bound(), 1_000);
 }

@@ -1,5 +1,6 @@
 //! The core against a simulated API server.
 
+mod broken_solver;
 mod composites;
 mod first_claim;
 mod gangs;

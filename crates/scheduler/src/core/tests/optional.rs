@@ -78,7 +78,7 @@ impl Sim {
     }
 
     fn priority_of_group(&self, name: &str) -> Option<i32> {
-        self.core.groups[&key(name)].asks.as_ref()?.priority
+        self.core.groups.group(&key(name))?.asks.as_ref()?.priority
     }
 }
 

@@ -77,6 +77,12 @@ pub(super) struct Sim {
     watches: BTreeMap<ObjectKind, VecDeque<Input>>,
     held: Vec<ObjectKind>,
     requests: VecDeque<Effect>,
+    /// How many requests there were.
+    pub(super) requests_count: usize,
+    /// Looks at this group get no answer in time.
+    pub(super) unreadable: Option<String>,
+    /// Looks at this group are on their way for as long as it is set.
+    pub(super) slow_look: Option<String>,
     /// So many marks of groups are on their way for longer than anybody waits for an answer.
     pub(super) slow_marks: usize,
     /// Marks of groups are forbidden.
@@ -141,10 +147,15 @@ impl Sim {
 
     /// The scheduler ends without a word, and another one starts.
     pub(super) fn restart(&mut self) {
+        self.replace_core();
+        self.run();
+    }
+
+    /// The same before it has done anything.
+    pub(super) fn replace_core(&mut self) {
         self.core = Core::new(Config::default(), Self::capabilities());
         self.requests.clear();
         self.list_everything();
-        self.run();
     }
 
     /// An empty cluster that was not listed yet.
@@ -176,6 +187,9 @@ impl Sim {
             watches: BTreeMap::new(),
             held: Vec::new(),
             requests: VecDeque::new(),
+            requests_count: 0,
+            slow_look: None,
+            unreadable: None,
             slow_marks: 0,
             refuses_marks: false,
             slow_deletions: false,
@@ -236,6 +250,13 @@ impl Sim {
         self.groups.insert(group.key.clone(), group);
         self.notify_group(name);
         self.gang_pods(name, members as usize, 1);
+    }
+
+    /// A gang without members, as part of a composite.
+    pub(super) fn empty_child(&mut self, name: &str, parent: &str) {
+        let group = self.gang_object(name, 1, Some(parent));
+        self.groups.insert(group.key.clone(), group);
+        self.notify_group(name);
     }
 
     /// Deletes a group and makes another of its name, as part of a composite or of none; its pods stay.
@@ -477,7 +498,10 @@ impl Sim {
         for effect in self.core.step(inputs, self.now) {
             match effect {
                 Effect::Report(fact) => self.facts.push(fact),
-                request => self.requests.push_back(request),
+                request => {
+                    self.requests_count += 1;
+                    self.requests.push_back(request);
+                }
             }
         }
         // It goes through everything, which is too much for large clusters.
@@ -488,7 +512,12 @@ impl Sim {
 
     /// Answers one request. False if there is none.
     pub(super) fn answer(&mut self) -> bool {
-        let Some(request) = self.requests.pop_front() else {
+        let is_slow = |request: &Effect| match request {
+            Effect::GetGroup(group) => self.slow_look.as_deref() == Some(&group.object().name),
+            _ => false,
+        };
+        let next = self.requests.iter().position(|request| !is_slow(request));
+        let Some(request) = next.and_then(|next| self.requests.remove(next)) else {
             return false;
         };
         let answer = self.serve(request);
@@ -581,6 +610,9 @@ impl Sim {
                 let key = EventKey { uid: note.regarding.uid.clone(), reason: note.reason };
                 self.events.push(*note);
                 written(WriteKey::Event(key), true)
+            }
+            Effect::GetGroup(group) if self.unreadable.as_deref() == Some(&group.object().name) => {
+                Answer::Group { group, found: GroupLookup::Unknown("no answer in time".into()) }
             }
             Effect::GetGroup(group) => {
                 self.looks.push(group.to_string());

@@ -3,7 +3,7 @@
 use super::gangs::{GRACE_SECONDS, state};
 use super::sim::{Fault, Sim, key};
 use crate::config::Config;
-use crate::core::gangs::GangState;
+use crate::core::groups::GangState;
 use crate::core::message::Input;
 use crate::core::{Core, STARTS_MAX};
 use tutti_k8s::ObjectKind;

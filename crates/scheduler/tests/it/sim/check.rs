@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use tutti_engine::{Seat, UnitKey};
 use tutti_k8s::{Condition, WhenBroken};
 use tutti_model::{ObjectKey, Phase, Text};
-use tutti_scheduler::core::gangs::GangState;
+use tutti_scheduler::core::groups::GangState;
 use tutti_scheduler::core::message::Effect;
 
 impl Sim {
@@ -43,6 +43,12 @@ impl Sim {
             let begun = self.begun(index, group, &starts);
             if is_first && begun < minimum {
                 return Err(format!("{group} starts with {begun} of at least {minimum} members"));
+            }
+            // A gang of which something ran once may have been thought to be broken when it was decided on.
+            let has_run = || self.server.groups_beside(group).iter().any(|group| self.ran.contains(group));
+            let is_new = is_first && minimum > 1 && !has_run();
+            if let Some(broken) = self.replicas[index].core.broken_starts().next().filter(|_| is_new) {
+                return Err(format!("{group} starts before {broken}, which is broken"));
             }
         }
         self.check_tree_starts(index, term, &starts)

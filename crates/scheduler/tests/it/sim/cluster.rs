@@ -40,6 +40,7 @@ impl Sim {
         let Some(uid) = self.server.pods.get(pod).map(|pod| pod.pod.uid.clone()) else {
             return;
         };
+        self.ran.extend(self.server.pods.get(pod).and_then(|pod| pod.pod.group.clone()));
         self.server.change_pod(pod, &uid, |pod| {
             pod.pod.scheduler_name = scheduler.into();
             pod.pod.node = Some(node.clone());
@@ -74,6 +75,7 @@ impl Sim {
                 self.tally.count(deed);
             }
         }
+        self.ran.extend(found.pod.group.clone());
         self.server.change_pod(&seat.pod, &seat.uid, |pod| {
             pod.pod.node = Some(seat.node.clone());
             pod.binder = Some(binder);

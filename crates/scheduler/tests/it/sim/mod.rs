@@ -138,6 +138,8 @@ pub(crate) struct Sim {
     kinds: &'static [ObjectKind],
     /// What becomes of gangs that were complete, unless they say so themselves.
     when_broken: WhenBroken,
+    /// Groups of which a member was on a node at some time.
+    ran: BTreeSet<ObjectKey>,
     /// Groups that the server let nobody write marks on.
     refused_marks: BTreeSet<ObjectKey>,
     /// The minimum of a group or composite as it was last read by a scheduler that was about to start it.
@@ -189,6 +191,7 @@ impl Sim {
             has_storage,
             kinds: replica::kinds(has_storage),
             when_broken,
+            ran: BTreeSet::new(),
             refused_marks: BTreeSet::new(),
             confirmed: BTreeMap::new(),
             sent: BTreeSet::new(),

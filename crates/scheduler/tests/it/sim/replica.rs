@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use tutti_k8s::{Capabilities, ObjectKind};
 use tutti_model::{ObjectKey, Time};
-use tutti_scheduler::core::gangs::GangState;
+use tutti_scheduler::core::groups::GangState;
 use tutti_scheduler::core::message::{Effect, Fact, Input};
 use tutti_scheduler::{Config, Core};
 

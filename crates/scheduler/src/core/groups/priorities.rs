@@ -3,8 +3,8 @@
 //!
 //! What a class stood for when its group was first understood stays, as it would if it had been filled in.
 
-use super::facts::{Source, cluster_key};
-use super::{Core, UnitKey};
+use super::super::facts::{Source, cluster_key};
+use super::super::{Core, UnitKey};
 use std::collections::BTreeMap;
 use tutti_k8s::group::PRIORITY_CLASS;
 use tutti_k8s::{GroupReading, ObjectError, ObjectKind, PriorityClassReading};
@@ -12,7 +12,7 @@ use tutti_model::{ModelError, ObjectKey, Text, Time};
 
 /// Classes, and groups that wait for one.
 #[derive(Debug, Default)]
-pub(super) struct Priorities {
+pub(in super::super) struct Priorities {
     classes: BTreeMap<Text, i32>,
     /// As they were read.
     waiting: BTreeMap<UnitKey, GroupReading>,
@@ -20,18 +20,18 @@ pub(super) struct Priorities {
 
 impl Priorities {
     /// Names of all classes.
-    pub(super) fn names(&self) -> Vec<ObjectKey> {
+    pub(in super::super) fn names(&self) -> Vec<ObjectKey> {
         self.classes.keys().map(cluster_key).collect()
     }
 
     /// A group is gone.
-    pub(super) fn leaves(&mut self, unit: &UnitKey) {
+    pub(in super::super) fn leaves(&mut self, unit: &UnitKey) {
         self.waiting.remove(unit);
     }
 }
 
 impl Core {
-    pub(super) fn priority_class_set(&mut self, reading: PriorityClassReading, now: Time) {
+    pub(in super::super) fn priority_class_set(&mut self, reading: PriorityClassReading, now: Time) {
         let PriorityClassReading { name, value, uid, errors } = reading;
         let understood = self.understood(ObjectKind::PriorityClass, &cluster_key(&name), &uid, errors, now);
         match value.filter(|_| understood) {
@@ -43,12 +43,12 @@ impl Core {
         }
     }
 
-    pub(super) fn priority_class_gone(&mut self, name: &Text) {
+    pub(in super::super) fn priority_class_gone(&mut self, name: &Text) {
         self.priorities.classes.remove(name);
     }
 
     /// All classes are known, or will never be.
-    pub(super) fn priority_classes_listed(&mut self, now: Time) {
+    pub(in super::super) fn priority_classes_listed(&mut self, now: Time) {
         self.ask_groups_again(|_| true, now);
     }
 
@@ -65,15 +65,11 @@ impl Core {
     }
 
     /// Fills in the priority of a group or composite that names only its class. Without the class it is not understood.
-    pub(super) fn fill_in_priority(&mut self, unit: &UnitKey, reading: &mut GroupReading) {
+    pub(in super::super) fn fill_in_priority(&mut self, unit: &UnitKey, reading: &mut GroupReading) {
         self.priorities.waiting.remove(unit);
         let Some(class) = reading.priority_class.clone() else { return };
         let Some(group) = &mut reading.group else { return };
-        let known = match unit {
-            UnitKey::Composite(key) => self.composites.get(key),
-            UnitKey::Group(key) | UnitKey::Pod(key) => self.groups.get(key),
-        };
-        let known = known.filter(|known| known.uid == reading.uid);
+        let known = self.groups.object(unit).filter(|known| known.uid == reading.uid);
         let filled_in = known.and_then(|known| known.asks.as_ref()?.priority);
         group.priority = filled_in.or_else(|| self.priorities.classes.get(&class).copied());
         // Where classes cannot be read, members have the last word.

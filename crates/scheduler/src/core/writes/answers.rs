@@ -1,17 +1,17 @@
 //! What requests answer.
 
-use super::lane::{AfterFailure, Lane};
-use super::message::{Answer, BindOutcome, Fact, Lookup, WriteKey, WriteOutcome};
-use super::starts::Verdict;
+use super::super::message::{Answer, BindOutcome, Fact, Lookup, WriteKey, WriteOutcome};
+use super::super::starts::Verdict;
+use super::super::{Core, Standing};
+use super::queue::{AfterFailure, WriteQueue};
 use super::window::Window;
-use super::{Core, Standing};
 use std::hash::Hash;
 use tutti_engine::Event;
 use tutti_k8s::ObjectKind;
 use tutti_model::{ObjectKey, Text, Time};
 
 impl Core {
-    pub(super) fn answered(&mut self, answer: Answer, now: Time) {
+    pub(in super::super) fn answered(&mut self, answer: Answer, now: Time) {
         match answer {
             Answer::Bind { seat, outcome } => {
                 if matches!(outcome, BindOutcome::Throttled { .. }) {
@@ -55,7 +55,14 @@ impl Core {
     }
 
     /// A binding did certainly not happen.
-    pub(super) fn bind_failed(&mut self, pod: &ObjectKey, uid: &Text, node: &Text, why: &Text, now: Time) {
+    pub(in super::super) fn bind_failed(
+        &mut self,
+        pod: &ObjectKey,
+        uid: &Text,
+        node: &Text,
+        why: &Text,
+        now: Time,
+    ) {
         self.binding_ends(pod);
         self.say_bind_failed(pod, node, why, now);
         self.tell(Event::BindFailed { pod: pod.clone(), uid: uid.clone() }, now);
@@ -63,7 +70,7 @@ impl Core {
     }
 
     /// Says of a pod that it was not bound.
-    pub(super) fn say_bind_failed(&mut self, pod: &ObjectKey, node: &Text, why: &Text, now: Time) {
+    pub(in super::super) fn say_bind_failed(&mut self, pod: &ObjectKey, node: &Text, why: &Text, now: Time) {
         self.counters.bind_failures += 1;
         self.report(Fact::BindFailed { pod: pod.clone(), node: node.clone(), why: why.clone() });
         self.complain_of_binding(pod, node, why, now);
@@ -95,7 +102,7 @@ impl Core {
     }
 
     /// The watch told where a pod is.
-    pub(super) fn pod_has_node(&mut self, key: &ObjectKey, node: &Text, now: Time) {
+    pub(in super::super) fn pod_has_node(&mut self, key: &ObjectKey, node: &Text, now: Time) {
         if let Some(wanted) = self.seat_ends(key, now) {
             self.settled(key, node, &wanted, now);
         }
@@ -158,8 +165,8 @@ impl Core {
 }
 
 /// Takes note in its queue of how a write has ended. Gives why it was given up, if it was.
-pub(super) fn ended<K: Hash + Eq + Clone, V: Clone>(
-    lane: &mut Lane<K, V>,
+pub(in super::super) fn ended<K: Hash + Eq + Clone, V: Clone>(
+    queue: &mut WriteQueue<K, V>,
     key: &K,
     outcome: WriteOutcome,
     window: &mut Window,
@@ -167,19 +174,19 @@ pub(super) fn ended<K: Hash + Eq + Clone, V: Clone>(
 ) -> Option<Text> {
     match outcome {
         WriteOutcome::Done => {
-            lane.done(key);
+            queue.done(key);
             None
         }
         WriteOutcome::Rejected(why) => {
-            lane.done(key);
+            queue.done(key);
             Some(why)
         }
         WriteOutcome::Failed(why) | WriteOutcome::Conflict(why) => {
-            (lane.failed(key, now) == AfterFailure::GivenUp).then_some(why)
+            (queue.failed(key, now) == AfterFailure::GivenUp).then_some(why)
         }
         WriteOutcome::Throttled { pause, .. } => {
             let until = window.throttled(pause, now);
-            lane.postpone(key, until);
+            queue.postpone(key, until);
             None
         }
     }

@@ -1,10 +1,10 @@
 //! Members of a gang that is taken back: first it is said on the pod that it is disrupted and why, then it is deleted,
 //! and only if it is still the same pod.
 
-use super::Core;
-use super::answers::ended;
-use super::gangs::{GangState, Standing};
-use super::message::{Effect, WriteOutcome};
+use super::super::Core;
+use super::super::message::{Effect, WriteOutcome};
+use super::super::writes::answers::ended;
+use super::{GangState, Standing};
 use tutti_k8s::pod::DISRUPTION_TARGET;
 use tutti_k8s::{Condition, ConditionStatus};
 use tutti_model::{ObjectKey, Text, Time};
@@ -16,7 +16,7 @@ const REASON: &str = "GangUnwound";
 
 /// What is to be done next about a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Eviction {
+pub(in super::super) enum Eviction {
     /// Say that it is disrupted.
     Mark {
         /// Identity of the pod.
@@ -33,7 +33,7 @@ pub(crate) enum Eviction {
 
 impl Core {
     /// Begins to delete a member, unless that was begun.
-    pub(super) fn evict(&mut self, pod: &ObjectKey, group: &ObjectKey, now: Time) {
+    pub(in super::super) fn evict(&mut self, pod: &ObjectKey, group: &ObjectKey, now: Time) {
         let Some(known) = self.pods.get_mut(pod) else {
             return;
         };
@@ -48,7 +48,7 @@ impl Core {
 
     /// True if a pod still runs and its gang is still being unwound: a try that comes after that would delete what
     /// nobody has announced any more.
-    pub(super) fn is_to_be_evicted(&self, pod: &ObjectKey) -> bool {
+    pub(in super::super) fn is_to_be_evicted(&self, pod: &ObjectKey) -> bool {
         self.pods.get(pod).is_some_and(|known| {
             let state = known.group.as_ref().and_then(|group| self.gang_state(group));
             matches!(known.standing, Standing::Bound { .. }) && state == Some(GangState::Unwinding)
@@ -56,7 +56,12 @@ impl Core {
     }
 
     /// The request of an eviction. One that deletes may happen for as long as any request may, answered or not.
-    pub(super) fn eviction_request(&mut self, pod: ObjectKey, eviction: Eviction, now: Time) -> Effect {
+    pub(in super::super) fn eviction_request(
+        &mut self,
+        pod: ObjectKey,
+        eviction: Eviction,
+        now: Time,
+    ) -> Effect {
         match eviction {
             Eviction::Mark { uid, group } => {
                 let message =
@@ -82,7 +87,7 @@ impl Core {
     }
 
     /// A step of an eviction was answered. Gives why it was given up, if it was.
-    pub(super) fn eviction_answered(
+    pub(in super::super) fn eviction_answered(
         &mut self,
         pod: &ObjectKey,
         outcome: WriteOutcome,

@@ -14,10 +14,11 @@
 //! A group of a composite that has too few groups is below its minimum, too, however many members it has: a tree starts as
 //! one, and what is left of a start that failed is unwound or kept as one.
 
+use super::super::message::Fact;
+use super::super::{Core, UnitKey};
+use super::Groups;
 use super::evictions::EVICT_AGAIN_SECONDS;
-use super::message::Fact;
-use super::trees::ShortComposite;
-use super::{Core, UnitKey};
+use super::tree::ShortComposite;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
@@ -25,7 +26,7 @@ use tutti_engine::Event;
 use tutti_k8s::marks::{FULLY_BOUND, UNWIND_AT, mark_time};
 use tutti_k8s::request::Severity;
 use tutti_k8s::{GroupMarks, WhenBroken};
-use tutti_model::{ObjectKey, Phase, Pod, Policy, Text, Time};
+use tutti_model::{ObjectKey, Phase, Pod, Text, Time};
 
 /// A start that ends within this time leaves no mark of when it would have been unwound.
 const MARK_AFTER_SECONDS: i64 = 10;
@@ -55,7 +56,7 @@ pub enum GangState {
 
 /// What a pod is to its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Standing {
+pub(in super::super) enum Standing {
     /// Nothing that counts.
     #[default]
     Absent,
@@ -69,7 +70,7 @@ pub(crate) enum Standing {
 }
 
 impl Standing {
-    pub(crate) fn of(pod: &Pod, controlled: bool) -> Self {
+    pub(in super::super) fn of(pod: &Pod, controlled: bool) -> Self {
         match pod.phase {
             Phase::Succeeded => Self::Ended,
             Phase::Failed => Self::Absent,
@@ -137,12 +138,12 @@ impl fmt::Display for Shortfall {
 
 /// A group and its members, as far as it matters here.
 #[derive(Debug, Default)]
-pub(crate) struct Gang {
-    /// How many must be bound together; `None` while there is no such group, or it is no gang.
-    minimum: Option<u32>,
+pub(super) struct Gang {
     /// Members on a node, and whether they are made again if they are deleted.
     bound: BTreeMap<ObjectKey, bool>,
     ended: u32,
+    /// The scheduler that members ask for who are ours.
+    scheduler: Option<Text>,
     /// Pods that are ours to place, and others.
     ours: u32,
     foreign: u32,
@@ -160,12 +161,30 @@ pub(crate) struct Gang {
 }
 
 impl Gang {
-    fn counted(&self) -> u32 {
+    pub(super) fn counted(&self) -> u32 {
         self.bound.len() as u32 + self.ended
     }
 
-    fn has_no_use(&self) -> bool {
-        self.ours + self.foreign == 0 && self.minimum.is_none()
+    pub(super) fn has_no_members(&self) -> bool {
+        self.ours + self.foreign == 0
+    }
+
+    /// Members that are ours, others, those that are bound and those that have ended.
+    pub(super) fn counts(&self) -> (u32, u32, u32, u32) {
+        (self.ours, self.foreign, self.bound.len() as u32, self.ended)
+    }
+
+    pub(super) fn scheduler(&self) -> Option<&Text> {
+        self.scheduler.as_ref()
+    }
+
+    /// True if it is being completed, unwound or kept.
+    pub(super) fn is_partial(&self) -> bool {
+        self.partial.is_some()
+    }
+
+    pub(super) fn due(&self) -> Option<Time> {
+        self.due
     }
 
     fn shift(&mut self, pod: &ObjectKey, standing: Standing, joins: bool) {
@@ -183,64 +202,52 @@ impl Gang {
     }
 }
 
-/// All groups.
-#[derive(Debug, Default)]
-pub(crate) struct Gangs {
-    by_group: BTreeMap<ObjectKey, Gang>,
-    /// Groups that have changed since they were looked at.
-    changed: BTreeSet<ObjectKey>,
-    /// Groups to be looked at by time.
-    due: BTreeSet<(Time, ObjectKey)>,
-}
-
-impl Gangs {
+impl Groups {
     /// When a group is to be looked at although nothing has changed.
-    pub(crate) fn wake_at(&self) -> Option<Time> {
+    pub(in super::super) fn wake_at(&self) -> Option<Time> {
         self.due.first().map(|(due, _)| *due)
     }
 
     /// All gangs below their minimum, with their state and the members that are bound.
-    pub(crate) fn partial(
+    pub(in super::super) fn partial(
         &self,
     ) -> impl Iterator<Item = (&ObjectKey, GangState, &BTreeMap<ObjectKey, bool>)> {
-        self.by_group.iter().filter_map(|(key, gang)| Some((key, gang.partial?.state, &gang.bound)))
+        let partial = |row: &super::GroupRow| row.gang.partial.map(|partial| partial.state);
+        self.rows.iter().filter_map(move |(unit, row)| Some((unit.object(), partial(row)?, &row.gang.bound)))
     }
 
-    /// The minimum of a gang and how many count to it already; `None` if it is no gang.
-    pub(crate) fn progress(&self, group: &ObjectKey) -> Option<(u32, u32)> {
-        let gang = self.by_group.get(group)?;
-        Some((gang.counted(), gang.minimum?))
-    }
-
-    /// Members of a group that count to its minimum.
-    pub(crate) fn counted(&self, group: &ObjectKey) -> u32 {
-        self.by_group.get(group).map_or(0, Gang::counted)
-    }
-
-    fn entry(&mut self, group: &ObjectKey) -> &mut Gang {
+    /// Changes what is known of the members of a group.
+    fn change(&mut self, group: &ObjectKey, change: impl FnOnce(&mut Gang)) {
         self.changed.insert(group.clone());
-        self.by_group.entry(group.clone()).or_default()
+        let unit = UnitKey::Group(group.clone());
+        change(&mut self.row(&unit).gang);
+        self.refresh(&unit);
+    }
+
+    #[cfg(test)]
+    pub(super) fn bind_for_test(&mut self, group: &ObjectKey, pod: &ObjectKey) {
+        self.change(group, |gang| gang.shift(pod, Standing::Bound { controlled: true }, true));
     }
 
     /// A group is looked at by then, if a time is given, or sooner.
     fn look_by(&mut self, group: &ObjectKey, due: Option<Time>) {
-        let planned = self.by_group.get(group).and_then(|gang| gang.due);
+        let planned = self.gang(group).and_then(|gang| gang.due);
         if due.is_some() {
             self.set_due(group, [due, planned].into_iter().flatten().min());
         }
     }
 
-    fn set_due(&mut self, group: &ObjectKey, due: Option<Time>) {
-        let Some(gang) = self.by_group.get_mut(group) else {
+    pub(super) fn set_due(&mut self, group: &ObjectKey, due: Option<Time>) {
+        let Some(gang) = self.gang_mut(group) else {
             return;
         };
         if gang.due == due {
             return;
         }
-        if let Some(before) = gang.due {
+        let before = std::mem::replace(&mut gang.due, due);
+        if let Some(before) = before {
             self.due.remove(&(before, group.clone()));
         }
-        gang.due = due;
         self.due.extend(due.map(|due| (due, group.clone())));
     }
 }
@@ -248,7 +255,12 @@ impl Gangs {
 impl Core {
     /// What is done about a gang below its minimum; `None` if it is complete, not started, or no gang of ours.
     pub fn gang_state(&self, group: &ObjectKey) -> Option<GangState> {
-        Some(self.gangs.by_group.get(group)?.partial?.state)
+        Some(self.groups.gang(group)?.partial?.state)
+    }
+
+    /// True if members of a group are being deleted.
+    pub(in super::super) fn is_unwinding(&self, group: &ObjectKey) -> bool {
+        self.gang_state(group) == Some(GangState::Unwinding)
     }
 
     /// How many members of a group have a binding that is under way, or that waits because too many others are.
@@ -258,11 +270,11 @@ impl Core {
 
     /// Identity of a group, as far as is known.
     pub fn group_uid(&self, group: &ObjectKey) -> Option<&Text> {
-        Some(&self.groups.get(group)?.uid)
+        Some(&self.groups.group(group)?.uid)
     }
 
     /// A pod has come to mean something else to its group.
-    pub(super) fn set_standing(&mut self, key: &ObjectKey, standing: Standing) {
+    pub(in super::super) fn set_standing(&mut self, key: &ObjectKey, standing: Standing) {
         let Some(known) = self.pods.get_mut(key) else {
             return;
         };
@@ -270,89 +282,100 @@ impl Core {
         if let Some(group) = known.group.clone()
             && before != standing
         {
-            let gang = self.gangs.entry(&group);
-            gang.shift(key, before, false);
-            gang.shift(key, standing, true);
+            self.groups.change(&group, |gang| {
+                gang.shift(key, before, false);
+                gang.shift(key, standing, true);
+            });
         }
     }
 
-    /// A pod names a group, or does not any more.
-    pub(super) fn joins(&mut self, group: &ObjectKey, ours: bool, joins: bool) {
-        let gang = self.gangs.entry(group);
-        let count = if ours { &mut gang.ours } else { &mut gang.foreign };
-        *count = if joins { *count + 1 } else { count.saturating_sub(1) };
+    /// A pod names a group, or does not any more. One that is ours says who its scheduler is.
+    pub(in super::super) fn joins(&mut self, group: &ObjectKey, ours: Option<&Text>, joins: bool) {
+        self.groups.change(group, |gang| {
+            if let Some(scheduler) = ours.filter(|_| joins) {
+                gang.scheduler = Some(scheduler.clone());
+            }
+            let ours = ours.is_some();
+            let count = if ours { &mut gang.ours } else { &mut gang.foreign };
+            *count = if joins { *count + 1 } else { count.saturating_sub(1) };
+        });
     }
 
     /// A group was seen.
-    pub(super) fn gang_seen(&mut self, group: &ObjectKey, policy: Option<Policy>, marks: &GroupMarks) {
-        let gang = self.gangs.entry(group);
-        gang.minimum = match policy {
-            Some(Policy::Gang { min_count }) => Some(min_count.get()),
-            Some(Policy::Basic) | None => None,
-        };
-        gang.when_broken = marks.when_broken;
-        gang.was_complete |= marks.fully_bound;
-        let seen = Marks { fully_bound: marks.fully_bound, unwind_at: marks.unwind_at };
-        if gang.asked.is_none() && gang.marked != seen {
-            gang.marked = seen;
-            // Somebody could write on it, so perhaps we can by now.
-            gang.marks_not_before = None;
-        }
+    pub(in super::super) fn gang_seen(&mut self, group: &ObjectKey, marks: &GroupMarks) {
+        self.groups.change(group, |gang| {
+            gang.when_broken = marks.when_broken;
+            gang.was_complete |= marks.fully_bound;
+            let seen = Marks { fully_bound: marks.fully_bound, unwind_at: marks.unwind_at };
+            if gang.asked.is_none() && gang.marked != seen {
+                gang.marked = seen;
+                // Somebody could write on it, so perhaps we can by now.
+                gang.marks_not_before = None;
+            }
+        });
     }
 
     /// A group is gone, and with it all that was written on it.
-    pub(super) fn gang_gone(&mut self, group: &ObjectKey, now: Time) {
+    pub(in super::super) fn gang_gone(&mut self, group: &ObjectKey, now: Time) {
         self.forget_partial(group, now);
         self.mark_writes.cancel(group);
-        let gang = self.gangs.entry(group);
-        gang.minimum = None;
-        gang.was_complete = false;
-        gang.marked = Marks::default();
-        gang.asked = None;
-        gang.marks_not_before = None;
+        self.groups.change(group, |gang| {
+            gang.was_complete = false;
+            gang.marked = Marks::default();
+            gang.asked = None;
+            gang.marks_not_before = None;
+        });
     }
 
     /// What was to be said on a group, or on what it is part of, could not be said; it is looked at again then, because
     /// nobody else would think of it.
-    pub(super) fn look_again_at(&mut self, unit: &UnitKey, again: Time) {
+    pub(in super::super) fn look_again_at(&mut self, unit: &UnitKey, again: Time) {
         let groups = match unit {
             UnitKey::Composite(composite) => self.groups_below(vec![composite.clone()]),
             UnitKey::Group(group) | UnitKey::Pod(group) => BTreeSet::from([group.clone()]),
         };
         for group in groups {
-            self.gangs.look_by(&group, Some(again));
+            self.groups.look_by(&group, Some(again));
         }
     }
 
     /// A composite has changed, and with it what its groups are part of.
-    pub(super) fn composite_changed(&mut self, composite: &ObjectKey) {
+    pub(in super::super) fn composite_changed(&mut self, composite: &ObjectKey) {
         let groups = self.groups_around(composite);
-        self.gangs.changed.extend(groups);
+        self.groups.changed.extend(groups);
     }
 
     /// A group leaves the tree that it was part of.
-    pub(super) fn tree_changed(&mut self, group: &ObjectKey) {
+    pub(in super::super) fn tree_changed(&mut self, group: &ObjectKey) {
         let groups = self.groups_beside(group);
-        self.gangs.changed.extend(groups);
+        self.groups.changed.extend(groups);
     }
 
     /// Looks at every group that has changed or is due, and at those that are in a tree with one.
-    pub(super) fn review_gangs(&mut self, now: Time) {
-        while let Some((due, group)) = self.gangs.due.first().cloned()
+    pub(in super::super) fn review_gangs(&mut self, now: Time) {
+        while let Some((due, group)) = self.groups.due.first().cloned()
             && due <= now
         {
-            self.gangs.set_due(&group, None);
-            self.gangs.changed.insert(group);
+            self.groups.set_due(&group, None);
+            self.groups.changed.insert(group);
         }
-        let changed = std::mem::take(&mut self.gangs.changed);
+        let changed = std::mem::take(&mut self.groups.changed);
         let mut affected = BTreeSet::new();
+        // Trees that were looked at: whether everybody else in them is affected, too.
+        let mut trees: BTreeMap<UnitKey, bool> = BTreeMap::new();
         for group in changed {
-            // Whoever is there already has brought its whole tree.
-            if !self.is_in_tree(&group) {
-                affected.insert(group);
-            } else if !affected.contains(&group) {
-                affected.extend(self.groups_beside(&group));
+            if self.is_in_tree(&group) {
+                let root = self.unit_of_group(&group);
+                if !trees.contains_key(&root) {
+                    // What a group of a tree lacks concerns all of them; in one that lacks nothing each is by itself.
+                    let concerns_all = !self.is_settled_tree(&root);
+                    if concerns_all {
+                        affected.extend(self.groups_beside(&group));
+                    }
+                    trees.insert(root, concerns_all);
+                }
             }
+            affected.insert(group);
         }
         for group in affected {
             self.review(&group, now);
@@ -361,41 +384,37 @@ impl Core {
 
     /// What a group with members that run lacks; `None` if it has what it needs.
     fn shortfall(&self, group: &ObjectKey, minimum: u32) -> Option<Shortfall> {
-        let counted = self.gangs.counted(group);
+        let counted = self.groups.counted(group);
         if counted < minimum {
             return Some(Shortfall::Members { counted, minimum });
         }
-        self.short_composite(group, &BTreeMap::new()).map(Shortfall::Groups)
+        self.short_composite(group).map(Shortfall::Groups)
     }
 
     fn review(&mut self, group: &ObjectKey, now: Time) {
-        let Some(gang) = self.gangs.by_group.get(group) else {
+        let Some(gang) = self.groups.gang(group) else {
             return;
         };
-        if gang.has_no_use() {
+        let has_members = !gang.has_no_members();
+        let (is_ours, counted, nothing_is_bound) = (gang.ours > 0, gang.counted(), gang.bound.is_empty());
+        if !has_members && self.groups.group(group).is_none() {
             // Those who waited for a group that never came may be all gone.
-            let unit = UnitKey::Group(group.clone());
-            self.waiting.remove(&unit);
-            self.waits_no_longer(&unit, now);
             self.forget_partial(group, now);
-            self.gangs.set_due(group, None);
-            self.gangs.by_group.remove(group);
+            self.forget_row(&UnitKey::Group(group.clone()), now);
             return;
         }
         // Each member for itself is still a part of a tree that starts as one.
-        let alone =
-            self.groups.get(group).is_some_and(|known| known.asks.is_some() && self.is_in_tree(group));
-        let minimum = gang.minimum.or(alone.then_some(1));
-        let (is_ours, counted) = (gang.ours > 0, gang.counted());
+        let is_understood = self.groups.group(group).is_some_and(|known| known.asks.is_some());
+        let alone = is_understood && self.is_in_tree(group);
+        let minimum = self.groups.minimum(group).or(alone.then_some(1));
         let Some(minimum) = minimum.filter(|_| is_ours) else {
             self.forget_partial(group, now);
-            let is_understood = self.groups.get(group).is_some_and(|known| known.asks.is_some());
             if is_ours && is_understood && counted > 0 {
                 self.tell_complete(group, counted, 1, now);
             }
             return;
         };
-        if gang.bound.is_empty() {
+        if nothing_is_bound {
             self.nothing_is_bound(group, now);
             // All of it may have ended before anybody could say that it had started.
             if counted > 0 && self.shortfall(group, minimum).is_none() {
@@ -405,12 +424,12 @@ impl Core {
             self.review_partial(group, &shortfall, now);
         } else {
             self.forget_partial(group, now);
-            if let Some(gang) = self.gangs.by_group.get_mut(group) {
+            if let Some(gang) = self.groups.gang_mut(group) {
                 gang.was_complete = true;
             }
             self.tell_complete(group, counted, minimum, now);
         }
-        if let Some(gang) = self.gangs.by_group.get_mut(group) {
+        if let Some(gang) = self.groups.gang_mut(group) {
             gang.reviewed = true;
         }
         self.write_marks(group, now);
@@ -418,7 +437,7 @@ impl Core {
 
     /// It is complete, or nobody knows what would be: what was begun about it ends.
     fn forget_partial(&mut self, group: &ObjectKey, now: Time) {
-        let Some(gang) = self.gangs.by_group.get_mut(group) else {
+        let Some(gang) = self.groups.gang_mut(group) else {
             return;
         };
         let Some(partial) = gang.partial.take() else {
@@ -430,13 +449,13 @@ impl Core {
             }
             self.tell(Event::Resume(UnitKey::Group(group.clone())), now);
         }
-        self.gangs.set_due(group, None);
+        self.groups.set_due(group, None);
     }
 
     fn nothing_is_bound(&mut self, group: &ObjectKey, now: Time) {
         let unwinding = self.gang_state(group) == Some(GangState::Unwinding);
         self.forget_partial(group, now);
-        if unwinding && let Some(gang) = self.gangs.by_group.get_mut(group) {
+        if unwinding && let Some(gang) = self.groups.gang_mut(group) {
             gang.was_complete = false;
             self.counters.unwinds += 1;
             let message = Text::from("nothing of it runs any more; it starts again as a whole");
@@ -447,7 +466,7 @@ impl Core {
     fn review_partial(&mut self, group: &ObjectKey, shortfall: &Shortfall, now: Time) {
         let (counted, minimum) = shortfall.numbers();
         let grace = self.config.gang_grace;
-        let Some(gang) = self.gangs.by_group.get_mut(group) else {
+        let Some(gang) = self.groups.gang_mut(group) else {
             return;
         };
         let Some(partial) = gang.partial else {
@@ -457,7 +476,7 @@ impl Core {
             let noteworthy = !gang.reviewed || gang.was_complete;
             let partial = Partial { state: GangState::Completing, since: now, deadline };
             gang.partial = Some(partial);
-            self.gangs.set_due(group, Some(partial.next_look(now)));
+            self.groups.set_due(group, Some(partial.next_look(now)));
             if noteworthy {
                 let why = "it keeps its seats and is tried before others".into();
                 self.report(Fact::Gang {
@@ -475,12 +494,12 @@ impl Core {
             _ if self.stopping => {}
             GangState::Completing | GangState::Kept if now >= partial.deadline => {
                 if self.is_under_way(group) {
-                    self.gangs.set_due(group, Some(now.plus_seconds(BUSY_SECONDS)));
+                    self.groups.set_due(group, Some(now.plus_seconds(BUSY_SECONDS)));
                 } else {
                     self.judge_partial(group, partial, shortfall, now);
                 }
             }
-            GangState::Completing => self.gangs.set_due(group, Some(partial.next_look(now))),
+            GangState::Completing => self.groups.set_due(group, Some(partial.next_look(now))),
             GangState::Unwinding => self.evict_members(group, now),
             GangState::Kept => {}
         }
@@ -502,7 +521,7 @@ impl Core {
             GangState::Unwinding => next_second(now),
             GangState::Completing | GangState::Kept => partial.deadline,
         };
-        if let Some(gang) = self.gangs.by_group.get_mut(group) {
+        if let Some(gang) = self.groups.gang_mut(group) {
             gang.partial = Some(Partial { state, deadline, ..partial });
         }
         let seconds = now.0.saturating_sub(partial.since.0) / 1000;
@@ -520,14 +539,14 @@ impl Core {
 
     /// Why a gang must not be unwound; `None` if it may. What belongs together is unwound as one or not at all.
     fn why_kept(&self, group: &ObjectKey) -> Option<String> {
-        if self.short_composite(group, &BTreeMap::new()).is_none() {
+        if self.short_composite(group).is_none() {
             return self.why_kept_alone(group);
         }
         self.groups_beside(group).iter().find_map(|group| self.why_kept_alone(group))
     }
 
     fn why_kept_alone(&self, group: &ObjectKey) -> Option<String> {
-        let gang = self.gangs.by_group.get(group)?;
+        let gang = self.groups.gang(group)?;
         if gang.foreign > 0 {
             return Some("it is kept, because some of its members belong to another scheduler".to_owned());
         }
@@ -552,7 +571,7 @@ impl Core {
 
     /// Deletes what is bound of a gang, once it is written on the group that this is intended.
     fn evict_members(&mut self, group: &ObjectKey, now: Time) {
-        let Some(gang) = self.gangs.by_group.get(group) else {
+        let Some(gang) = self.groups.gang(group) else {
             return;
         };
         let is_marked = gang.partial.is_some_and(|partial| {
@@ -565,16 +584,17 @@ impl Core {
         for pod in gang.bound.keys().cloned().collect::<Vec<_>>() {
             self.evict(&pod, group, now);
         }
-        self.gangs.set_due(group, Some(now.plus_seconds(EVICT_AGAIN_SECONDS)));
+        self.groups.set_due(group, Some(now.plus_seconds(EVICT_AGAIN_SECONDS)));
     }
 
     /// Brings what is written on the group in line with what must survive us.
     fn write_marks(&mut self, group: &ObjectKey, now: Time) {
         let is_in_tree = self.is_in_tree(group);
-        let (Some(gang), Some(known)) = (self.gangs.by_group.get_mut(group), self.groups.get(group)) else {
+        let (Some(gang), Some(known)) = (self.groups.gang(group), self.groups.group(group)) else {
             return;
         };
-        let lasting = is_in_tree || gang.minimum.is_some_and(|minimum| minimum > 1);
+        let minimum = self.groups.minimum(group);
+        let lasting = is_in_tree || minimum.is_some_and(|minimum| minimum > 1);
         let unwind_at = gang.partial.and_then(|partial| {
             let marked = now >= partial.mark_at();
             let shown = match partial.state {
@@ -595,16 +615,19 @@ impl Core {
         let wanted = Marks { fully_bound: gang.was_complete && lasting, unwind_at };
         let again = gang.marks_not_before.filter(|again| now < *again);
         if said == wanted || again.is_some() {
-            self.gangs.look_by(group, if said == wanted { settles } else { again });
+            self.groups.look_by(group, if said == wanted { settles } else { again });
             return;
         }
-        gang.asked = Some(wanted);
-        self.gangs.look_by(group, settles);
+        let uid = known.uid.clone();
+        if let Some(gang) = self.groups.gang_mut(group) {
+            gang.asked = Some(wanted);
+        }
+        self.groups.look_by(group, settles);
         let marks = vec![
             (FULLY_BOUND.into(), wanted.fully_bound.then(|| mark_time(now))),
             (UNWIND_AT.into(), wanted.unwind_at.map(mark_time)),
         ];
-        let write = (known.uid.clone(), marks);
+        let write = (uid, marks);
         if let Some(total) = self.mark_writes.put(group.clone(), write, now + MARK_PAUSE) {
             self.report(Fact::WritesDropped { what: "marks of pod groups", total });
         }
@@ -615,9 +638,9 @@ impl Core {
     }
 
     /// Marks were written, or given up.
-    pub(super) fn marks_written(&mut self, group: &ObjectKey, written: bool, now: Time) {
+    pub(in super::super) fn marks_written(&mut self, group: &ObjectKey, written: bool, now: Time) {
         let grace = self.config.gang_grace;
-        let Some(gang) = self.gangs.by_group.get_mut(group) else {
+        let Some(gang) = self.groups.gang_mut(group) else {
             return;
         };
         let asked = gang.asked.take();
@@ -633,7 +656,7 @@ impl Core {
             partial.deadline = next_second(now + grace);
             self.tell(Event::Resume(UnitKey::Group(group.clone())), now);
         }
-        self.gangs.changed.insert(group.clone());
+        self.groups.changed.insert(group.clone());
     }
 }
 

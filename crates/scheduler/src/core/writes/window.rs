@@ -11,7 +11,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// The window.
 #[derive(Debug)]
-pub(crate) struct Window {
+pub(in super::super) struct Window {
     max: usize,
     limit: usize,
     /// Good answers since the window grew.
@@ -20,22 +20,22 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    pub(crate) fn new(max: usize) -> Self {
+    pub(in super::super) fn new(max: usize) -> Self {
         Self { max, limit: max, good: 0, closed_until: Time(i64::MIN) }
     }
 
     /// How many may be under way now.
-    pub(crate) fn limit(&self, now: Time) -> usize {
+    pub(in super::super) fn limit(&self, now: Time) -> usize {
         if now < self.closed_until { 0 } else { self.limit }
     }
 
     /// When it opens again, if it is closed.
-    pub(crate) fn opens_at(&self, now: Time) -> Option<Time> {
+    pub(in super::super) fn opens_at(&self, now: Time) -> Option<Time> {
         (now < self.closed_until).then_some(self.closed_until)
     }
 
     /// The server has done what it was asked to.
-    pub(crate) fn good(&mut self) {
+    pub(in super::super) fn good(&mut self) {
         if self.limit == self.max {
             return;
         }
@@ -48,7 +48,7 @@ impl Window {
 
     /// The server has too much to do. Answers to what was sent before the pause began are one complaint. Gives when
     /// to try again.
-    pub(crate) fn throttled(&mut self, pause: Option<Duration>, now: Time) -> Time {
+    pub(in super::super) fn throttled(&mut self, pause: Option<Duration>, now: Time) -> Time {
         if now >= self.closed_until {
             self.limit = (self.limit / 2).max(1);
             self.good = 0;
