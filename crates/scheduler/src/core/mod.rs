@@ -46,7 +46,7 @@ use groups::{Groups, Standing};
 use kin::Kin;
 use leadership::Leadership;
 use members::Members;
-use message::{Effect, EventKey, Fact, Input, Marks, WriteKey};
+use message::{Answer, BindOutcome, Effect, EventKey, Fact, Input, Marks, WriteKey};
 use observer::Observer;
 use report::Complaint;
 use rustc_hash::FxHashMap;
@@ -182,6 +182,9 @@ pub struct Core {
     event_serial: u64,
     synced: bool,
     stopping: bool,
+    /// Something has happened since the engine had nothing to decide any more, and when it is to be asked again.
+    has_news: bool,
+    decide_at: Option<Time>,
     wake_at: Option<Time>,
     counters: Counters,
     effects: Vec<Effect>,
@@ -237,6 +240,8 @@ impl Core {
             event_serial: 0,
             synced: false,
             stopping: false,
+            has_news: false,
+            decide_at: None,
             wake_at: None,
             counters: Counters::default(),
             effects: Vec::new(),
@@ -254,6 +259,21 @@ impl Core {
         self.step_observed(inputs, now, &mut ())
     }
 
+    /// Takes in what happened and does nothing about it yet: [`Core::step`] has to follow. Whoever hears of more meanwhile
+    /// tells it first, so that decisions are about things as they are.
+    pub fn take_in(&mut self, inputs: impl IntoIterator<Item = Input>, now: Time) {
+        for input in inputs {
+            self.has_news |= is_news(&input);
+            self.take(input, now);
+        }
+    }
+
+    /// True if something has happened that a decision may follow from, or time has come for one.
+    pub fn is_about_to_decide(&self, now: Time) -> bool {
+        let is_time = self.has_news || self.decide_at.is_some_and(|at| at <= now);
+        is_time && self.synced && !self.stopping && self.leadership.may_act(now)
+    }
+
     /// As [`Core::step`], while somebody watches.
     pub fn step_observed(
         &mut self,
@@ -261,9 +281,7 @@ impl Core {
         now: Time,
         observer: &mut impl Observer,
     ) -> Vec<Effect> {
-        for input in inputs {
-            self.take(input, now);
-        }
+        self.take_in(inputs, now);
         if !self.leadership.may_act(now) {
             self.wake_at = None;
             return std::mem::take(&mut self.effects);
@@ -271,6 +289,7 @@ impl Core {
         self.starts.bindings.tick(now);
         self.review_volumes(now);
         let mut wake_at = self.decide(now, observer);
+        self.decide_at = wake_at;
         if self.synced {
             self.review_gangs(now);
             if !self.stopping {
@@ -398,7 +417,10 @@ impl Core {
             let attempt = match decision {
                 Decision::Place(placement) => Some(self.placed(placement, now)),
                 Decision::Wait(waiting) => self.refused(&waiting, now),
-                Decision::Idle { wake_at } => return earlier(wake_at, self.set_aside.wake_at()),
+                Decision::Idle { wake_at } => {
+                    self.has_news = false;
+                    return earlier(wake_at, self.set_aside.wake_at());
+                }
             };
             observer.done(attempt.as_ref());
         }
@@ -462,6 +484,17 @@ fn kinds(config: &Config, capabilities: &Capabilities) -> BTreeSet<ObjectKind> {
         kinds.remove(&ObjectKind::Job);
     }
     kinds
+}
+
+/// True if a decision may follow from it.
+fn is_news(input: &Input) -> bool {
+    match input {
+        Input::Answer(Answer::Write { .. } | Answer::Bind { outcome: BindOutcome::Done, .. })
+        | Input::Renewed { .. }
+        | Input::Tick
+        | Input::Stop => false,
+        _ => true,
+    }
 }
 
 fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {

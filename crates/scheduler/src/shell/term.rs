@@ -1,4 +1,4 @@
-//! The term that a core acts in, where leaders are elected. A later one is another office: whoever led in between may have
+//! The term that a core acts in, where leaders are elected. A later one is another term: whoever led in between may have
 //! sent requests, which have to be waited for before somebody acts in it.
 
 use std::time::Instant;
@@ -7,12 +7,12 @@ use tutti_lease::Standing;
 
 /// A term of ours.
 #[derive(Debug, Clone)]
-pub(super) struct Office {
+pub(super) struct Term {
     standing: watch::Receiver<Standing>,
     term: i32,
 }
 
-impl Office {
+impl Term {
     pub(super) fn new(standing: watch::Receiver<Standing>, term: i32) -> Self {
         Self { standing, term }
     }
@@ -43,11 +43,11 @@ mod tests {
         let until = Instant::now();
         let leading = |term| Standing::Leading { until, term, takeover: true };
         let (elect, standing) = watch::channel(leading(5));
-        let office = Office::new(standing, 5);
-        assert_eq!(office.until(), Some(until));
+        let term = Term::new(standing, 5);
+        assert_eq!(term.until(), Some(until));
         elect.send_replace(leading(7));
-        assert_eq!(office.until(), None);
+        assert_eq!(term.until(), None);
         elect.send_replace(Standing::Following { leader: None });
-        assert_eq!(office.until(), None);
+        assert_eq!(term.until(), None);
     }
 }

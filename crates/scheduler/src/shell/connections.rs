@@ -1,6 +1,6 @@
 //! How the cluster is talked to, and as whom.
 
-use super::calm::CalmThread;
+use super::paced_watch::PacedThread;
 use crate::error::Error;
 use kube::Client;
 use tutti_k8s::connect::Connection;
@@ -27,22 +27,22 @@ impl From<Client> for Clients {
 }
 
 /// The clients of a process, and who reads what they are told.
-pub(super) struct Wires {
+pub(super) struct Connections {
     /// For what is read by whoever asks.
     pub(super) client: Client,
     /// For what can wait. A connection is read by the thread that opened it, so nobody else may use this client.
-    pub(super) calm: Option<(Client, CalmThread)>,
+    pub(super) paced: Option<(Client, PacedThread)>,
     /// Who we are among replicas.
     pub(super) identity: Option<String>,
 }
 
-impl Wires {
+impl Connections {
     pub(super) fn new(clients: impl Into<Clients>, identity: Option<String>) -> Result<Self, Error> {
         let Clients { client, apart } = clients.into();
-        let calm = match apart {
-            Some(apart) => Some((apart, CalmThread::start().map_err(Error::Thread)?)),
+        let paced = match apart {
+            Some(apart) => Some((apart, PacedThread::start().map_err(Error::Thread)?)),
             None => None,
         };
-        Ok(Self { client, calm, identity })
+        Ok(Self { client, paced, identity })
     }
 }
