@@ -552,6 +552,11 @@ impl Core {
             let parent = group.as_ref().and_then(|group| group.parent.clone());
             let before = self.groups.parent(unit).cloned();
             if before != parent {
+                // What it leaves may lack something from now on.
+                match unit {
+                    UnitKey::Composite(composite) => self.composite_changed(composite),
+                    UnitKey::Group(group) | UnitKey::Pod(group) => self.tree_changed(group),
+                }
                 childless = self.groups.set_parent(unit, parent.as_ref());
                 parents.extend([before, parent].into_iter().flatten());
             }

@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 use tutti_k8s::PodReading;
 use tutti_k8s::gangs::{JobRef, group_of_job};
-use tutti_model::{ObjectKey, Text};
+use tutti_model::{ObjectKey, Phase, Text};
 
 /// A Job over time: its namespace and uid. Whoever makes groups in another namespace has no say in this one.
 type JobId = ObjectKey;
@@ -72,7 +72,8 @@ impl Members {
         self.job_of_pod.insert(key.clone(), id.clone());
         let members = self.jobs.entry(id.clone()).or_default();
         let may_wait = reading.pod.node.is_none() && !reading.pod.phase.is_terminal();
-        let may_join = may_wait || (is_listing && !reading.pod.phase.is_terminal());
+        // A pod that has ended well counts to the minimum of its group, too.
+        let may_join = may_wait || (is_listing && reading.pod.phase != Phase::Failed);
         let kept = (!members.group_exists && may_join).then(|| Box::new(reading.clone()));
         members.pods.insert(key.clone(), kept);
         reading.pod.group = match &members.group {
@@ -259,6 +260,17 @@ mod tests {
         members.all_listed();
         assert_eq!(joined(&mut members, "j"), [""; 0]);
         assert_eq!(group_of(&mut members, reading("listed", Some("j"), Some("n"))), Some(group()));
+    }
+
+    #[test]
+    fn a_pod_that_has_ended_well_is_a_member_even_if_it_is_listed_before_its_group() {
+        let mut members = Members::default();
+        for (name, phase) in [("good", Phase::Succeeded), ("bad", Phase::Failed)] {
+            let mut ended = reading(name, Some("j"), Some("n"));
+            ended.pod.phase = phase;
+            members.complete(&mut ended, true);
+        }
+        assert_eq!(joined(&mut members, "j"), ["good"]);
     }
 
     #[test]

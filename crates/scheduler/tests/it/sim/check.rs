@@ -21,6 +21,9 @@ impl Sim {
         {
             return Err(format!("sent without a lease: {request:?}"));
         }
+        if replica.core.broken_starts().next().is_some() {
+            self.tally.count(Deed::BrokenStart);
+        }
         let mut starts: BTreeMap<ObjectKey, u32> = BTreeMap::new();
         for effect in effects {
             if let Effect::MarkDisrupted { pod, uid, .. } | Effect::DeletePod { pod, uid } = effect {
@@ -164,6 +167,10 @@ impl Sim {
         }
         let members = self.server.counted_by_group();
         for (key, group) in &self.server.groups {
+            if !self.server.has_class_of(group) {
+                // Who met it without its class does not understand it, and who met it before does.
+                continue;
+            }
             let (counted, bound) = members.get(key).copied().unwrap_or_default();
             let is_partial =
                 bound > 0 && (counted < group.minimum() || self.server.is_tree_short(key, &members));
@@ -240,7 +247,8 @@ impl Sim {
             let (counted, bound) = members.get(*key).copied().unwrap_or_default();
             let is_short = counted < group.minimum() || self.server.is_tree_short(key, &members);
             let lasting = group.minimum() > 1 || group.group.parent.is_some();
-            bound > 0 && !is_short && lasting && !group.marks.fully_bound && asked(key)
+            let is_understood = self.server.has_class_of(group);
+            bound > 0 && !is_short && lasting && !group.marks.fully_bound && is_understood && asked(key)
         };
         self.server.groups.iter().find(is_unmarked).map(|(key, _)| key)
     }
@@ -294,6 +302,10 @@ impl Sim {
         let priority = group.group.priority.unwrap_or(0);
         let same_priority =
             members().filter(|other| !other.is_over()).all(|other| other.pod.priority == priority);
+        // Somebody may have moved it to a tree of another priority.
+        let above = self.server.above(key).into_iter().filter_map(|above| self.server.composites.get(&above));
+        let same_priority =
+            same_priority && above.map(|found| found.group.priority).all(|p| p.unwrap_or(0) == priority);
         let enough = living.get(key).is_some_and(|(count, _)| *count >= group.minimum());
         same_scheduler
             && same_priority

@@ -24,7 +24,7 @@ mod users;
 
 use network::Request;
 use replica::Replica;
-use server::{Server, SimPod};
+use server::{Draft, Server, SimPod};
 use std::collections::{BTreeMap, BTreeSet};
 use tally::Deed;
 pub(crate) use tally::Tally;
@@ -98,6 +98,10 @@ enum Happening {
     Provision(ObjectKey, Text),
     /// Whoever brings claims and volumes together looks at a volume.
     BindVolume(Text),
+    /// Somebody asks a process to end.
+    Stop(usize),
+    /// A group is made for a Job.
+    MakeGroup(Box<Draft>),
     /// The server works again.
     ServerUp,
 }
@@ -134,8 +138,12 @@ pub(crate) struct Sim {
     trouble: Trouble,
     acts_left: u64,
     has_storage: bool,
+    /// There are Jobs and priority classes.
+    has_optional: bool,
+    /// Groups that were made for Jobs, at some time.
+    made: BTreeSet<ObjectKey>,
     /// The kinds that are watched.
-    kinds: &'static [ObjectKind],
+    kinds: Vec<ObjectKind>,
     /// What becomes of gangs that were complete, unless they say so themselves.
     when_broken: WhenBroken,
     /// Groups of which a member was on a node at some time.
@@ -175,6 +183,7 @@ impl Sim {
         let replicas = 1 + dice.below(2) as usize;
         let acts_left = 10 + dice.below(40);
         let has_storage = dice.once_in(4);
+        let has_optional = dice.once_in(3);
         let when_broken = if dice.once_in(5) { WhenBroken::Unwind } else { WhenBroken::Keep };
         let mut sim = Self {
             trace,
@@ -183,13 +192,15 @@ impl Sim {
             serial: 0,
             steps: 0,
             agenda: BTreeMap::new(),
-            server: Server::default(),
+            server: Server::new(),
             replicas: Vec::new(),
             lease: lease::Lease::default(),
             trouble,
             acts_left,
             has_storage,
-            kinds: replica::kinds(has_storage),
+            has_optional,
+            made: BTreeSet::new(),
+            kinds: replica::kinds(has_storage, has_optional),
             when_broken,
             ran: BTreeSet::new(),
             refused_marks: BTreeSet::new(),
@@ -254,6 +265,8 @@ impl Sim {
             Happening::Replace(pod) => self.replace(&pod),
             Happening::Provision(claim, uid) => self.provision(&claim, &uid),
             Happening::BindVolume(volume) => self.bind_volume(&volume),
+            Happening::Stop(replica) => self.stop(replica, lease::End::HandOver)?,
+            Happening::MakeGroup(draft) => self.make_group(*draft),
             Happening::ServerUp => self.down = false,
         }
         self.check_step()
