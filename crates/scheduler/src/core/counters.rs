@@ -225,7 +225,7 @@ impl Core {
         member: Option<&ObjectKey>,
         outcome: Outcome,
     ) -> Attempt {
-        let pod = member.and_then(|member| self.pods.get(member)?.unbound.as_deref());
+        let pod = member.and_then(|member| self.pods.get(member)?.unbound());
         let profile = pod.map(|pod| pod.scheduler_name.clone()).unwrap_or_default();
         let is_group = !matches!(unit, UnitKey::Pod(_));
         let Counters { group_attempts, pod_attempts, .. } = &mut self.counters;

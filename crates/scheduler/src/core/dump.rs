@@ -255,7 +255,7 @@ pub fn replay(
     core.step(objects, now);
     for seat in &extras.assumed {
         let known = core.pods.get(&seat.pod.key()).filter(|known| *known.uid == *seat.uid);
-        if let Some(mut pod) = known.and_then(|known| known.unbound.clone()) {
+        if let Some(mut pod) = known.and_then(|known| known.unbound().cloned()).map(Box::new) {
             pod.node = Some(seat.node.as_str().into());
             core.engine.apply(Event::PodSet(pod), now);
         }

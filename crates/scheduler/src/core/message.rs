@@ -67,9 +67,9 @@ pub enum Input {
     /// It is not known any more what a node can attach.
     LimitsGone(Text),
     /// A service or a controller of pods was seen.
-    KinSet(Box<SelectorReading>),
+    SelectorSet(Box<SelectorReading>),
     /// A service or a controller of pods is gone.
-    KinGone(ObjectKind, ObjectKey),
+    SelectorGone(ObjectKind, ObjectKey),
     /// A priority class was seen.
     PriorityClassSet(Box<PriorityClassReading>),
     /// A priority class is gone.
@@ -257,7 +257,7 @@ pub struct EventKey {
 }
 
 /// Annotations to be set, and, without a value, to be removed.
-pub type Marks = Vec<(Text, Option<Text>)>;
+pub type Annotations = Vec<(Text, Option<Text>)>;
 
 /// Something to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -283,7 +283,7 @@ pub enum Effect {
         /// undo what was written after it was sent.
         version: Text,
         /// What it is to be marked with, see [`tutti_k8s::marks`].
-        marks: Marks,
+        marks: Annotations,
     },
     /// Say on a pod that it is about to be deleted, and why.
     MarkDisrupted {

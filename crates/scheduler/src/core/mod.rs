@@ -5,63 +5,56 @@
 //! played at this boundary and replayed exactly.
 //!
 //! * `leadership`: whether we may act;
-//! * `facts`: what watches tell, and `members`: pods whose group follows from their Job;
+//! * `facts`: what watches tell, and what of it is believed;
+//! * `pods`: pods, those whose group follows from their Job, and those that are spread by default;
 //! * `starts`: placements on their way, from the decision until everybody knows where every member is;
 //! * `groups`: groups and composites, and what becomes of those that have too few members;
-//! * `kin`: whom pods are like, `budgets`: who may be disrupted;
-//! * `storage`: what watches tell about storage;
 //! * `report`: conditions and events;
 //! * `waits`: how long units wait, and for what;
 //! * `counters` and `dump`: how things stand, in numbers and in full; `observer`: how long decisions take;
 //! * `set_aside`: units over which the engine broke;
 //! * `writes`: what goes out and in which order, and what is answered.
 
-mod budgets;
 pub mod counters;
 pub mod dump;
 mod facts;
 pub mod groups;
-mod kin;
 mod leadership;
-mod members;
 pub mod message;
 pub mod observer;
+mod pods;
 mod report;
 mod set_aside;
 pub mod starts;
-mod storage;
 #[cfg(test)]
 mod tests;
 pub mod waits;
 mod writes;
 
 use crate::config::Config;
-use budgets::Budgets;
 use counters::Counters;
+use facts::budgets::Budgets;
+use facts::storage_objects::{KnownStorage, STORAGE_KINDS};
 use facts::{Listing, Source};
 use groups::evictions::Eviction;
 use groups::priorities::Priorities;
-use groups::written::ConditionWritten;
-use groups::{Groups, Standing};
-use kin::Kin;
+use groups::{Groups, MemberState};
 use leadership::Leadership;
-use members::Members;
-use message::{Answer, BindOutcome, Effect, EventKey, Fact, Input, Marks, WriteKey};
+use message::{Annotations, Answer, BindOutcome, Effect, EventKey, Fact, Input, WriteKey};
 use observer::Observer;
-use report::Complaint;
+use pods::PodRow;
+use pods::default_spread::DefaultSpread;
+use pods::job_pods::JobPods;
 use rustc_hash::FxHashMap;
 use set_aside::SetAside;
 use starts::{Limits, Starts};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use storage::{KnownStorage, STORAGE_KINDS};
 use tutti_engine::{Decision, Engine, Event, UnitKey};
 use tutti_k8s::gangs::Api;
 use tutti_k8s::request::EventNote;
-use tutti_k8s::{Capabilities, Condition, ObjectKind, PodReading};
-use tutti_model::{LabelSelector, ObjectKey, Pod, Text, Time};
-use waits::Constraint;
+use tutti_k8s::{Capabilities, Condition, ObjectKind};
+use tutti_model::{ObjectKey, Text, Time};
 use writes::pace::Pace;
 use writes::queue::WriteQueue;
 use writes::window::Window;
@@ -78,48 +71,6 @@ const GROUP_QUEUE_MAX: usize = 50_000;
 const POD_QUEUE_MAX: usize = 200_000;
 const EVENT_QUEUE_MAX: usize = 200_000;
 const EVICTION_QUEUE_MAX: usize = 50_000;
-
-/// What is known of a pod.
-#[derive(Debug)]
-struct KnownPod {
-    uid: Text,
-    version: Text,
-    /// Where it is; never unlearned, because a pod never leaves its node.
-    node: Option<Text>,
-    /// The pod itself while we may have to place it.
-    unbound: Option<Box<Pod>>,
-    /// The pod as the engine has it since an answer said where it is; seen like this by the watch, it is no news.
-    answered: Option<Box<Pod>>,
-    /// The pod as it was last read while a binding of it was under way, if that does not become of it.
-    postponed: Option<Box<PodReading>>,
-    /// True if the engine was told of it.
-    told: bool,
-    /// Its condition, while we may have to speak of it.
-    scheduled: Option<Box<ConditionWritten>>,
-    /// The last event that said that it waits.
-    complaint: Option<Complaint>,
-    /// Version whose errors were reported.
-    reported: Option<Text>,
-    /// Whether it is for us to place.
-    ours: bool,
-    /// The scheduler that it asks for, which is who reports about it.
-    scheduler: Text,
-    /// Whether it is made again if it is deleted.
-    controlled: bool,
-    /// Its group, and what it is to it.
-    group: Option<ObjectKey>,
-    standing: Standing,
-    /// Whom it is like, or was when it got its place.
-    like: Option<Arc<LabelSelector>>,
-    /// When it was first seen waiting.
-    waits_since: Option<Time>,
-    /// What it waits for on its own, and since when.
-    waits_for: Option<(Constraint, Time)>,
-    /// When it may be deleted again, if it was to be.
-    evict_after: Option<Time>,
-    /// Until when a deletion that was sent may still happen, whatever was heard of it.
-    may_go_until: Option<Time>,
-}
 
 /// What is known of a node.
 #[derive(Debug)]
@@ -143,7 +94,7 @@ pub struct Core {
     /// How groups are made for Jobs, if any are.
     job_groups: Option<Api>,
     engine: Engine,
-    pods: FxHashMap<ObjectKey, KnownPod>,
+    pods: FxHashMap<ObjectKey, PodRow>,
     nodes: BTreeMap<Text, KnownNode>,
     groups: Groups,
     namespaces: BTreeSet<Text>,
@@ -160,8 +111,8 @@ pub struct Core {
     /// Identities of objects of which a look said that they are gone, until watches say so, too.
     found_gone: BTreeMap<(ObjectKind, ObjectKey), Text>,
     leadership: Leadership,
-    members: Members,
-    kin: Kin,
+    job_pods: JobPods,
+    default_spread: DefaultSpread,
     priorities: Priorities,
     budgets: Budgets,
     storage: KnownStorage,
@@ -170,7 +121,7 @@ pub struct Core {
     /// How many of each kind of write the server bears.
     write_window: Window,
     evictions: WriteQueue<ObjectKey, Eviction>,
-    mark_writes: WriteQueue<ObjectKey, (Text, Marks)>,
+    mark_writes: WriteQueue<ObjectKey, (Text, Annotations)>,
     group_writes: WriteQueue<UnitKey, (Text, Condition)>,
     pod_writes: WriteQueue<ObjectKey, (Text, Condition)>,
     events: WriteQueue<EventKey, EventNote>,
@@ -221,8 +172,8 @@ impl Core {
             listing: BTreeMap::new(),
             found_gone: BTreeMap::new(),
             leadership,
-            members: Members::default(),
-            kin: Kin::default(),
+            job_pods: JobPods::default(),
+            default_spread: DefaultSpread::default(),
             priorities: Priorities::default(),
             budgets: Budgets::default(),
             storage: KnownStorage::default(),
@@ -304,7 +255,8 @@ impl Core {
     /// How the tables relate to each other, for tests that look after every step. An error says what is wrong.
     pub fn check_invariants(&self) -> Result<(), String> {
         self.check_starts()?;
-        self.check_groups()
+        self.check_groups()?;
+        self.check_pods()
     }
 
     /// What of it a core that follows in the same process should know, beyond what it can read.
@@ -373,14 +325,14 @@ impl Core {
             Input::ClassGone(name) => self.class_gone(&name, now),
             Input::LimitsSet(reading) => self.limits_set(*reading, now),
             Input::LimitsGone(node) => self.limits_gone(&node, now),
-            Input::KinSet(reading) => self.kin_set(*reading, now),
-            Input::KinGone(kind, key) => self.kin_gone(kind, &key),
+            Input::SelectorSet(reading) => self.selector_set(*reading, now),
+            Input::SelectorGone(kind, key) => self.selector_gone(kind, &key),
             Input::PriorityClassSet(reading) => self.priority_class_set(*reading, now),
             Input::PriorityClassGone(name) => self.priority_class_gone(&name),
             Input::BudgetSet(reading) => self.budget_set(*reading, now),
             Input::BudgetGone(key) => self.budget_gone(&key),
             Input::JobSet(reading) => self.job_set(&reading, now),
-            Input::JobGone(key) => self.members.job_gone(&key),
+            Input::JobGone(key) => self.job_pods.job_gone(&key),
             Input::Answer(answer) => self.answered(answer, now),
             Input::Elected { until } => self.elected(until),
             Input::Renewed { until } => self.renewed(until),
@@ -394,7 +346,7 @@ impl Core {
         if !self.synced || self.stopping {
             return None;
         }
-        self.review_kin(now);
+        self.review_default_spread(now);
         self.resume_set_aside(now);
         for _ in 0..DECISIONS_PER_STEP_MAX {
             if self.starts.waiting_count() >= STARTS_MAX {

@@ -173,7 +173,7 @@ impl Core {
         let message = match &waiting.unit {
             UnitKey::Group(key) => {
                 self.group_refused(&waiting.unit, &waiting.refusal, &sentence, now);
-                match self.members.job_awaiting(key) {
+                match self.job_pods.job_awaiting(key) {
                     Some(job) => Text::from(format!("waits for the PodGroup of Job {job}{WHO_MAKES_IT}")),
                     None => for_members("pod group", key, &waiting.refusal, &sentence, kept),
                 }

@@ -172,8 +172,8 @@ impl Watches<'_> {
         self.start(
             K::KIND,
             Api::all,
-            |object: View<K>| Input::KinSet(Box::new(object.read_selected())),
-            |object: View<K>| Input::KinGone(K::KIND, object.key()),
+            |object: View<K>| Input::SelectorSet(Box::new(object.read_selected())),
+            |object: View<K>| Input::SelectorGone(K::KIND, object.key()),
         );
     }
 

@@ -56,7 +56,7 @@ pub enum GangState {
 
 /// What a pod is to its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(in super::super) enum Standing {
+pub(in super::super) enum MemberState {
     /// Nothing that counts.
     #[default]
     Absent,
@@ -69,7 +69,7 @@ pub(in super::super) enum Standing {
     Ended,
 }
 
-impl Standing {
+impl MemberState {
     pub(in super::super) fn of(pod: &Pod, controlled: bool) -> Self {
         match pod.phase {
             Phase::Succeeded => Self::Ended,
@@ -187,17 +187,17 @@ impl Gang {
         self.due
     }
 
-    fn shift(&mut self, pod: &ObjectKey, standing: Standing, joins: bool) {
+    fn shift(&mut self, pod: &ObjectKey, standing: MemberState, joins: bool) {
         match (standing, joins) {
-            (Standing::Absent, _) => {}
-            (Standing::Bound { controlled }, true) => {
+            (MemberState::Absent, _) => {}
+            (MemberState::Bound { controlled }, true) => {
                 self.bound.insert(pod.clone(), controlled);
             }
-            (Standing::Bound { .. }, false) => {
+            (MemberState::Bound { .. }, false) => {
                 self.bound.remove(pod);
             }
-            (Standing::Ended, true) => self.ended += 1,
-            (Standing::Ended, false) => self.ended = self.ended.saturating_sub(1),
+            (MemberState::Ended, true) => self.ended += 1,
+            (MemberState::Ended, false) => self.ended = self.ended.saturating_sub(1),
         }
     }
 }
@@ -226,7 +226,7 @@ impl Groups {
 
     #[cfg(test)]
     pub(super) fn bind_for_test(&mut self, group: &ObjectKey, pod: &ObjectKey) {
-        self.change(group, |gang| gang.shift(pod, Standing::Bound { controlled: true }, true));
+        self.change(group, |gang| gang.shift(pod, MemberState::Bound { controlled: true }, true));
     }
 
     /// A group is looked at by then, if a time is given, or sooner.
@@ -274,7 +274,7 @@ impl Core {
     }
 
     /// A pod has come to mean something else to its group.
-    pub(in super::super) fn set_standing(&mut self, key: &ObjectKey, standing: Standing) {
+    pub(in super::super) fn set_standing(&mut self, key: &ObjectKey, standing: MemberState) {
         let Some(known) = self.pods.get_mut(key) else {
             return;
         };

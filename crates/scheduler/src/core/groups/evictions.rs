@@ -4,7 +4,7 @@
 use super::super::Core;
 use super::super::message::{Effect, WriteOutcome};
 use super::super::writes::answers::ended;
-use super::{GangState, Standing};
+use super::{GangState, MemberState};
 use tutti_k8s::pod::DISRUPTION_TARGET;
 use tutti_k8s::{Condition, ConditionStatus};
 use tutti_model::{ObjectKey, Text, Time};
@@ -51,7 +51,7 @@ impl Core {
     pub(in super::super) fn is_to_be_evicted(&self, pod: &ObjectKey) -> bool {
         self.pods.get(pod).is_some_and(|known| {
             let state = known.group.as_ref().and_then(|group| self.gang_state(group));
-            matches!(known.standing, Standing::Bound { .. }) && state == Some(GangState::Unwinding)
+            matches!(known.standing, MemberState::Bound { .. }) && state == Some(GangState::Unwinding)
         })
     }
 

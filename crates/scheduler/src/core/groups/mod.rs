@@ -1,6 +1,7 @@
 //! Groups and composites: one row for each, with the object as it was last seen, what was written to it, what it is part
 //! of, and its members. A row is there as soon as somebody names the group, and for as long as anybody does.
 //!
+//! * `seen`: what watches and looks tell of them;
 //! * `tree`: which groups belong together, and whether they have what they need;
 //! * `broken`: what becomes of gangs below their minimum, and `evictions`: members of those that are taken back;
 //! * `priorities`: what classes of groups stand for;
@@ -9,6 +10,7 @@
 pub(super) mod broken;
 pub(super) mod evictions;
 pub(super) mod priorities;
+mod seen;
 pub(super) mod tree;
 pub(super) mod written;
 
@@ -18,7 +20,7 @@ use super::waits::Constraint;
 use super::{Core, UnitKey};
 use broken::Gang;
 pub use broken::GangState;
-pub(super) use broken::Standing;
+pub(super) use broken::MemberState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tutti_model::{Group, ObjectKey, Policy, Text, Time};
@@ -282,8 +284,8 @@ impl Core {
             if let Some(group) = &pod.group {
                 let (ours, foreign, bound, ended) = members.entry(group).or_default();
                 *if pod.ours { ours } else { foreign } += 1;
-                *bound += u32::from(matches!(pod.standing, Standing::Bound { .. }));
-                *ended += u32::from(pod.standing == Standing::Ended);
+                *bound += u32::from(matches!(pod.standing, MemberState::Bound { .. }));
+                *ended += u32::from(pod.standing == MemberState::Ended);
             }
         }
         for (unit, row) in rows {

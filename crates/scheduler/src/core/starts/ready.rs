@@ -152,7 +152,7 @@ impl Core {
     /// True if the pod is still there and waits, and the node is still there.
     pub(super) fn is_still_wanted(&self, seat: &Seat) -> bool {
         let waits = self.pods.get(&seat.pod).is_some_and(|known| {
-            known.uid == seat.uid && known.unbound.as_ref().is_some_and(|pod| !pod.terminating)
+            known.uid == seat.uid && known.unbound().is_some_and(|pod| !pod.terminating)
         });
         waits && self.nodes.contains_key(&seat.node)
     }

@@ -1,6 +1,6 @@
 //! A solver that breaks over one unit, and what a core hands on to the next one.
 
-use super::sim::{Sim, key};
+use super::small_cluster::{Sim, key};
 use crate::core::message::Fact;
 use tutti_engine::UnitKey;
 

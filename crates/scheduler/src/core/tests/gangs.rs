@@ -1,6 +1,6 @@
 //! What becomes of gangs below their minimum.
 
-use super::sim::{Fault, Sim, key};
+use super::small_cluster::{Fault, Sim, key};
 use crate::core::groups::GangState;
 use crate::core::message::Fact;
 use tutti_k8s::{ConditionStatus, GroupMarks, ObjectKind, WhenBroken};

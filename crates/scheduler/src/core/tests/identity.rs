@@ -1,6 +1,6 @@
 //! Which object is meant: watches are behind, lists and looks overlap, and names are used again.
 
-use super::sim::{Sim, key};
+use super::small_cluster::{Sim, key};
 use crate::core::message::{Answer, GroupLookup, Input, Lookup};
 use tutti_engine::UnitKey;
 use tutti_k8s::{GroupReading, ObjectKind};

@@ -1,6 +1,6 @@
 //! What people are told.
 
-use super::sim::{Fault, Sim, key};
+use super::small_cluster::{Fault, Sim, key};
 use crate::core::message::{Fact, Input};
 use tutti_k8s::{Condition, ConditionStatus, ObjectError, ObjectKind};
 use tutti_model::{ModelError, Pod, Resource, Time};

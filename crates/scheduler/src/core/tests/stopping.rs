@@ -1,7 +1,7 @@
 //! The end that was asked for: nothing new begins, what was begun ends, and whoever comes next finds all that matters.
 
 use super::gangs::{GRACE_SECONDS, state};
-use super::sim::{Fault, Sim, key};
+use super::small_cluster::{Fault, Sim, key};
 use crate::config::Config;
 use crate::core::groups::GangState;
 use crate::core::message::Input;

@@ -1,9 +1,9 @@
 //! Volumes first, pods second: what is asked for, what is waited for, and what is taken back.
 
-use super::sim::{Sim, key, written};
+use super::small_cluster::{Sim, key, written};
 use crate::config::Config;
+use crate::core::facts::storage_objects::STORAGE_KINDS;
 use crate::core::message::{Answer, Fact, Input, StorageKey, WriteKey, WriteOutcome};
-use crate::core::storage::STORAGE_KINDS;
 use std::collections::VecDeque;
 use std::time::Duration;
 use tutti_k8s::{ClaimReading, ClassReading, LimitsReading, ObjectKind, VolumeReading};

@@ -2,7 +2,7 @@
 
 use super::super::message::{Answer, BindOutcome, Fact, Lookup, WriteKey, WriteOutcome};
 use super::super::starts::Verdict;
-use super::super::{Core, Standing};
+use super::super::{Core, MemberState};
 use super::queue::{AfterFailure, WriteQueue};
 use super::window::Window;
 use std::hash::Hash;
@@ -66,7 +66,7 @@ impl Core {
         self.binding_ends(pod);
         self.say_bind_failed(pod, node, why, now);
         self.tell(Event::BindFailed { pod: pod.clone(), uid: uid.clone() }, now);
-        self.read_postponed(pod, now);
+        self.read_kept(std::slice::from_ref(pod), now);
     }
 
     /// Says of a pod that it was not bound.
@@ -87,12 +87,9 @@ impl Core {
         known.node = Some(node.clone());
         known.scheduled = None;
         let controlled = known.controlled;
-        let unbound = known.unbound.take();
-        let standing = unbound.map(|mut pod| {
+        let standing = known.pod.as_mut().map(|pod| {
             pod.node = Some(node.clone());
-            let standing = Standing::of(&pod, controlled);
-            known.answered = Some(pod);
-            standing
+            MemberState::of(pod, controlled)
         });
         self.tell(Event::PodBound { pod: key.clone(), uid: uid.clone(), node: node.clone() }, now);
         if let Some(standing) = standing {

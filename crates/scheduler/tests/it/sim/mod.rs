@@ -2,7 +2,7 @@
 //! comes and goes, what is lost, late, refused, restarted or lied about. The promises are checked after every step, and
 //! the same seed tells the same story.
 //!
-//! * `server`: the API server: objects, and what requests do to them; `storage`: claims and volumes;
+//! * `server`: the API server: objects, and what requests do to them; `volumes_and_claims`: what pods keep their data in;
 //! * `users`, `machines` and `cluster`: everybody else: people, nodes, controllers, kubelets, other schedulers;
 //! * `replica`: one process of the scheduler with its watches, `lease`: whether it leads, and how it ends;
 //! * `network`: what becomes of requests on their way;
@@ -16,11 +16,11 @@ mod machines;
 mod network;
 mod replica;
 mod server;
-mod storage;
 mod tally;
 mod told;
 mod trees;
 mod users;
+mod volumes_and_claims;
 
 use network::Request;
 use replica::Replica;

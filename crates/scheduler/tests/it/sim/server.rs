@@ -1,6 +1,6 @@
 //! The API server: objects, versions, and what requests do to them.
 
-use super::storage::Storage;
+use super::volumes_and_claims::Storage;
 use std::collections::{BTreeMap, BTreeSet};
 use tutti_engine::UnitKey;
 use tutti_k8s::gangs::{JobReading, JobRef, JobView, group_of_job};

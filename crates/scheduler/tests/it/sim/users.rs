@@ -3,8 +3,8 @@
 use super::lease::End;
 use super::machines::{TAINT, ZONES};
 use super::server::{Draft, SimGroup, cpu, key, zone_labels};
-use super::storage::{LOCAL, MADE};
 use super::tally::Deed;
+use super::volumes_and_claims::{LOCAL, MADE};
 use super::{Doom, Happening, Sim, TROUBLE_SECONDS};
 use std::num::NonZeroU32;
 use tutti_k8s::WhenBroken;

@@ -1,8 +1,8 @@
 //! What watches tell about storage. What was not understood counts as not being there: pods that need it wait, and it
 //! is said on the object itself.
 
-use super::Core;
-use super::facts::cluster_key;
+use super::super::Core;
+use super::cluster_key;
 use std::collections::{BTreeMap, BTreeSet};
 use tutti_engine::Event;
 use tutti_k8s::{ClaimReading, ClassReading, LimitsReading, ObjectKind, VolumeReading};
@@ -10,21 +10,21 @@ use tutti_model::{AttachLimits, ObjectKey, Text, Time, Volume, VolumeClaim};
 
 /// Storage as far as the core itself looks at it.
 #[derive(Debug, Default)]
-pub(crate) struct KnownStorage {
-    pub(super) claims: BTreeMap<ObjectKey, VolumeClaim>,
+pub(in super::super) struct KnownStorage {
+    pub(in super::super) claims: BTreeMap<ObjectKey, VolumeClaim>,
     /// With the version that was seen.
-    pub(super) volumes: BTreeMap<Text, (Volume, Text)>,
+    pub(in super::super) volumes: BTreeMap<Text, (Volume, Text)>,
     classes: BTreeSet<Text>,
     csi_nodes: BTreeSet<Text>,
 }
 
 /// Kinds that are about storage.
-pub(super) const STORAGE_KINDS: [ObjectKind; 4] =
+pub(in super::super) const STORAGE_KINDS: [ObjectKind; 4] =
     [ObjectKind::Claim, ObjectKind::Volume, ObjectKind::StorageClass, ObjectKind::CsiNode];
 
 impl KnownStorage {
     /// Names of all objects of a kind.
-    pub(super) fn names(&self, kind: ObjectKind) -> Vec<ObjectKey> {
+    pub(in super::super) fn names(&self, kind: ObjectKind) -> Vec<ObjectKey> {
         match kind {
             ObjectKind::Claim => self.claims.keys().cloned().collect(),
             ObjectKind::Volume => self.volumes.keys().map(cluster_key).collect(),
@@ -36,7 +36,7 @@ impl KnownStorage {
 }
 
 impl Core {
-    pub(super) fn claim_set(&mut self, reading: ClaimReading, now: Time) {
+    pub(in super::super) fn claim_set(&mut self, reading: ClaimReading, now: Time) {
         let ClaimReading { claim, errors, .. } = reading;
         let key = claim.key.clone();
         if !self.understood(ObjectKind::Claim, &key, &claim.uid, errors, now) {
@@ -48,14 +48,14 @@ impl Core {
         self.starts.preparations.look_at_claim(&key);
     }
 
-    pub(super) fn claim_gone(&mut self, key: &ObjectKey, now: Time) {
+    pub(in super::super) fn claim_gone(&mut self, key: &ObjectKey, now: Time) {
         if self.storage.claims.remove(key).is_some() {
             self.tell(Event::ClaimGone(key.clone()), now);
             self.starts.preparations.look_at_claim(key);
         }
     }
 
-    pub(super) fn volume_set(&mut self, reading: VolumeReading, now: Time) {
+    pub(in super::super) fn volume_set(&mut self, reading: VolumeReading, now: Time) {
         let VolumeReading { volume, uid, version, errors } = reading;
         let name = volume.name.clone();
         if !self.understood(ObjectKind::Volume, &cluster_key(&name), &uid, errors, now) {
@@ -67,7 +67,7 @@ impl Core {
         self.tell(Event::VolumeSet(Box::new(volume)), now);
     }
 
-    pub(super) fn volume_gone(&mut self, name: &Text, now: Time) {
+    pub(in super::super) fn volume_gone(&mut self, name: &Text, now: Time) {
         if let Some((before, _)) = self.storage.volumes.remove(name) {
             self.look_at_claims_of([&before]);
             self.tell(Event::VolumeGone(name.clone()), now);
@@ -84,7 +84,7 @@ impl Core {
         }
     }
 
-    pub(super) fn class_set(&mut self, reading: ClassReading, now: Time) {
+    pub(in super::super) fn class_set(&mut self, reading: ClassReading, now: Time) {
         let ClassReading { class, uid, errors } = reading;
         let name = class.name.clone();
         if !self.understood(ObjectKind::StorageClass, &cluster_key(&name), &uid, errors, now) {
@@ -95,14 +95,14 @@ impl Core {
         self.tell(Event::ClassSet(Box::new(class)), now);
     }
 
-    pub(super) fn class_gone(&mut self, name: &Text, now: Time) {
+    pub(in super::super) fn class_gone(&mut self, name: &Text, now: Time) {
         if self.storage.classes.remove(name) {
             self.tell(Event::ClassGone(name.clone()), now);
         }
     }
 
     /// Limits that were not understood count as none at all being attachable, which is how they were read.
-    pub(super) fn limits_set(&mut self, reading: LimitsReading, now: Time) {
+    pub(in super::super) fn limits_set(&mut self, reading: LimitsReading, now: Time) {
         let LimitsReading { limits, uid, errors } = reading;
         let key = cluster_key(&limits.node);
         let named = !key.name.is_empty();
@@ -113,7 +113,7 @@ impl Core {
         }
     }
 
-    pub(super) fn limits_gone(&mut self, node: &Text, now: Time) {
+    pub(in super::super) fn limits_gone(&mut self, node: &Text, now: Time) {
         if self.storage.csi_nodes.remove(node) {
             let limits = AttachLimits { node: node.clone(), ..AttachLimits::default() };
             self.tell(Event::AttachLimitsSet(Box::new(limits)), now);
@@ -121,7 +121,7 @@ impl Core {
     }
 
     /// Takes away what a list of a kind does not have any more.
-    pub(super) fn storage_vanished(&mut self, kind: ObjectKind, key: &ObjectKey, now: Time) {
+    pub(in super::super) fn storage_vanished(&mut self, kind: ObjectKind, key: &ObjectKey, now: Time) {
         match kind {
             ObjectKind::Claim => self.claim_gone(key, now),
             ObjectKind::Volume => self.volume_gone(&key.name, now),

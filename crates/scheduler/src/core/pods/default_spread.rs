@@ -3,7 +3,7 @@
 //! A pod is looked at while it waits; what it was like when it got its place stays with it, because it matters to
 //! nobody else.
 
-use super::Core;
+use super::super::Core;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tutti_engine::Event;
@@ -15,7 +15,7 @@ type Object = (ObjectKind, ObjectKey);
 
 /// Services, controllers, and the pods that wait.
 #[derive(Debug, Default)]
-pub(super) struct Kin {
+pub(in super::super) struct DefaultSpread {
     /// Only those that select somebody.
     services: BTreeMap<ObjectKey, LabelSelector>,
     controllers: BTreeMap<Object, LabelSelector>,
@@ -27,7 +27,7 @@ pub(super) struct Kin {
     shared: BTreeSet<Arc<LabelSelector>>,
 }
 
-impl Kin {
+impl DefaultSpread {
     /// Whom a pod is like; nothing if it does not wait on its own.
     ///
     /// Upstream's rule: labels that all services ask for that select the pod, and what its controller asks for.
@@ -78,12 +78,12 @@ impl Kin {
     }
 
     /// A pod waits no longer.
-    pub(super) fn leaves(&mut self, pod: &ObjectKey) {
+    pub(in super::super) fn leaves(&mut self, pod: &ObjectKey) {
         self.waiting.remove(pod);
     }
 
     /// Names of all objects of a kind.
-    pub(super) fn names(&self, kind: ObjectKind) -> Vec<ObjectKey> {
+    pub(in super::super) fn names(&self, kind: ObjectKind) -> Vec<ObjectKey> {
         match kind {
             ObjectKind::Service => self.services.keys().cloned().collect(),
             _ => self.controllers.keys().filter(|(of, _)| *of == kind).map(|(_, key)| key.clone()).collect(),
@@ -93,56 +93,62 @@ impl Kin {
 
 impl Core {
     /// Takes in a service or controller. One that was not understood says nothing.
-    pub(super) fn kin_set(&mut self, reading: SelectorReading, now: Time) {
+    pub(in super::super) fn selector_set(&mut self, reading: SelectorReading, now: Time) {
         let SelectorReading { kind, key, uid, selector, errors } = reading;
         let understood = self.understood(kind, &key, &uid, errors, now);
         let (object, selector) = ((kind, key), selector.filter(|_| understood));
-        if self.kin.get(&object) != selector.as_ref() {
-            self.kin.set(object, selector);
+        if self.default_spread.get(&object) != selector.as_ref() {
+            self.default_spread.set(object, selector);
         }
     }
 
     /// A service or controller is gone.
-    pub(super) fn kin_gone(&mut self, kind: ObjectKind, key: &ObjectKey) {
+    pub(in super::super) fn selector_gone(&mut self, kind: ObjectKind, key: &ObjectKey) {
         let object = (kind, key.clone());
-        if self.kin.get(&object).is_some() {
-            self.kin.set(object, None);
+        if self.default_spread.get(&object).is_some() {
+            self.default_spread.set(object, None);
         }
     }
 
     /// Says on a pod whom it is like: now if it waits on its own, and else what it was when it got its place.
-    pub(super) fn liken(&mut self, pod: &mut Pod, controller: Option<Object>, waits: bool) {
+    pub(in super::super) fn set_default_spread(
+        &mut self,
+        pod: &mut Pod,
+        controller: Option<Object>,
+        waits: bool,
+    ) {
         if waits && pod.group.is_none() {
-            self.kin.waiting.insert(pod.key.clone(), controller);
+            self.default_spread.waiting.insert(pod.key.clone(), controller);
         } else {
-            self.kin.waiting.remove(&pod.key);
+            self.default_spread.waiting.remove(&pod.key);
         }
         let Some(known) = self.pods.get_mut(&pod.key) else { return };
         if waits {
-            known.like = self.kin.of(pod);
+            known.like = self.default_spread.of(pod);
         }
         pod.preferences.like.clone_from(&known.like);
     }
 
     /// Tells of pods that wait and that have become like others, or no longer are.
-    pub(super) fn review_kin(&mut self, now: Time) {
-        for namespace in std::mem::take(&mut self.kin.touched) {
+    pub(in super::super) fn review_default_spread(&mut self, now: Time) {
+        for namespace in std::mem::take(&mut self.default_spread.touched) {
             let first = ObjectKey::new(namespace.clone(), "");
-            let near = self.kin.waiting.range(first..).take_while(|(key, _)| key.namespace == namespace);
+            let near =
+                self.default_spread.waiting.range(first..).take_while(|(key, _)| key.namespace == namespace);
             for key in near.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
-                self.liken_again(&key, now);
+                self.spread_again(&key, now);
             }
         }
     }
 
-    fn liken_again(&mut self, key: &ObjectKey, now: Time) {
+    fn spread_again(&mut self, key: &ObjectKey, now: Time) {
         // On its way to a node it stays as it was decided on.
         if self.starts.bindings.contains(key) {
             return;
         }
         let Some(known) = self.pods.get_mut(key) else { return };
-        let Some(pod) = known.unbound.as_mut() else { return };
-        let like = self.kin.of(pod);
+        let Some(pod) = known.pod.as_mut().filter(|pod| pod.node.is_none()) else { return };
+        let like = self.default_spread.of(pod);
         if like != known.like {
             known.like.clone_from(&like);
             pod.preferences.like = like;

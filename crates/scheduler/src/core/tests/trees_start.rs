@@ -1,6 +1,6 @@
 //! Composites of gangs: they start as one, and what becomes of them if they do not.
 
-use super::sim::{Fault, Sim, key};
+use super::small_cluster::{Fault, Sim, key};
 use crate::core::groups::GangState;
 use crate::core::groups::tree::CHILDREN_MAX;
 use tutti_k8s::{Condition, ObjectKind};

@@ -1,7 +1,7 @@
 //! Room that comes back belongs to gangs that have lost theirs.
 
 use super::gangs::{GRACE_SECONDS, state};
-use super::sim::{Sim, key};
+use super::small_cluster::{Sim, key};
 use crate::core::groups::GangState;
 
 #[test]

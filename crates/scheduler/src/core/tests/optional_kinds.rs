@@ -1,6 +1,6 @@
 //! Kinds that scheduling can do without: what they change, and that nothing waits for them for ever.
 
-use super::sim::{Sim, key};
+use super::small_cluster::{Sim, key};
 use crate::config::Config;
 use crate::core::Core;
 use crate::core::message::{Fact, Input};
@@ -23,7 +23,7 @@ fn listed() -> Sim {
 }
 
 fn selects(kind: ObjectKind, name: &str, app: &str) -> Input {
-    Input::KinSet(Box::new(SelectorReading {
+    Input::SelectorSet(Box::new(SelectorReading {
         kind,
         key: key(name),
         uid: name.into(),
@@ -109,7 +109,7 @@ fn pods_of_a_controller_are_spread_by_its_selector_and_no_longer_once_it_is_gone
         sim.run();
         assert_eq!(sim.node_of("kept"), Some("b"), "{kind}");
         sim.delete_pod("kept");
-        sim.notify(kind, Input::KinGone(kind, key("web")));
+        sim.notify(kind, Input::SelectorGone(kind, key("web")));
         sim.worker("late", "web", 1, None);
         sim.run();
         assert_eq!(sim.node_of("late"), Some("a"), "{kind}");
@@ -129,7 +129,7 @@ fn a_pod_that_waits_learns_of_a_service_and_its_place_is_not_judged_anew() {
     // Pods that have their place are as they were.
     assert_eq!(sim.core.pods[&key("old-0")].like, None);
     let woken = sim.core.gauges().wake_ups;
-    sim.notify(ObjectKind::Service, Input::KinGone(ObjectKind::Service, key("web")));
+    sim.notify(ObjectKind::Service, Input::SelectorGone(ObjectKind::Service, key("web")));
     sim.relist(ObjectKind::Service);
     sim.run();
     assert_eq!(sim.core.pods[&key("huge")].like, None, "neither the event nor the list had it");
@@ -256,7 +256,10 @@ fn optional_objects_that_are_not_understood_say_so_on_themselves_and_count_as_ab
     assert_eq!(sim.core.budgets.names(), [key("b")]);
     for _ in 0..2 {
         sim.notify(ObjectKind::Budget, budget(true));
-        sim.notify(ObjectKind::Service, Input::KinSet(Box::new(reading(ObjectKind::Service, "s", true))));
+        sim.notify(
+            ObjectKind::Service,
+            Input::SelectorSet(Box::new(reading(ObjectKind::Service, "s", true))),
+        );
     }
     let broken = ObjectError::new(
         ObjectKind::PriorityClass,
