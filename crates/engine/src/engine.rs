@@ -10,6 +10,7 @@ use crate::refusal::Refusal;
 use crate::score::rating::Scoring;
 use crate::score::{Profile, ProfileId};
 use crate::solve::{Outcome, Tables, solve};
+use crate::state::counts::SelectorId;
 use crate::state::holds::{Claimant, Holds, Promise};
 use crate::state::nodes::{NodeId, NodeTable};
 use crate::state::pods::{Life, PodRow, PodTable, Sits};
@@ -637,6 +638,13 @@ impl Engine {
             return;
         }
         for unit in self.sleepers.wake_by_pod(shape) {
+            self.wake_ups_count += 1;
+            self.touch(&unit, now);
+        }
+    }
+
+    pub(crate) fn wake_by_selector(&mut self, selector: SelectorId, now: Time) {
+        for unit in self.sleepers.wake_by_selector(selector) {
             self.wake_ups_count += 1;
             self.touch(&unit, now);
         }

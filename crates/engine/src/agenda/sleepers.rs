@@ -144,6 +144,12 @@ impl Sleepers {
         self.take_out(woken)
     }
 
+    /// Takes out everybody who cares about pods that match a selector.
+    pub(crate) fn wake_by_selector(&mut self, selector: SelectorId) -> BTreeSet<UnitKey> {
+        let woken = self.by_selector.get(&selector).cloned().unwrap_or_default();
+        self.take_out(woken)
+    }
+
     /// Takes out everybody who cares about a pod of this shape having come or gone.
     pub(crate) fn wake_by_pod(&mut self, shape: &Shape) -> BTreeSet<UnitKey> {
         let mut woken = BTreeSet::new();
@@ -190,6 +196,7 @@ fn gain(shape: &Shape, before: &Offer, after: &Offer) -> Gain {
     if shape.volumes.shared.iter().any(|&(resource, _)| after.free(resource) > before.free(resource)) {
         return Gain::Copies;
     }
+    // A node that has become usable gives all that is free there, also to whoever is above a promise on it.
     let more = |&(resource, _): &(ResourceId, i64)| after.free(resource) > before.free(resource);
-    if shape.requests.iter().any(more) { Gain::Scraps } else { Gain::Nothing }
+    if !before.is_usable(shape) || shape.requests.iter().any(more) { Gain::Scraps } else { Gain::Nothing }
 }

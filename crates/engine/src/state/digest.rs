@@ -2,7 +2,7 @@
 //! number, in whatever order and in how many batches they were told; internal numbering does not count.
 
 use crate::engine::Engine;
-use crate::state::pods::{PodRow, Sits};
+use crate::state::pods::{Life, PodRow, Sits};
 use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 use tutti_model::ObjectKey;
@@ -37,8 +37,10 @@ impl Engine {
 
     fn digest_pod(&self, key: &ObjectKey, row: &PodRow) -> u64 {
         let shape = self.shapes.get(row.shape);
+        // What a pod that has ended once asked for decides nothing, and does not follow its claims any more.
+        let asked = shape.requests.iter().filter(|_| row.life == Life::Active);
         let mut requests: Vec<(&str, i64)> =
-            shape.requests.iter().map(|&(id, amount)| (self.resources.name(id).name(), amount)).collect();
+            asked.map(|&(id, amount)| (self.resources.name(id).name(), amount)).collect();
         requests.sort_unstable();
         let (is_bound, node) = match row.sits {
             Sits::Nowhere => (false, None),

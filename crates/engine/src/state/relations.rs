@@ -292,6 +292,7 @@ impl Engine {
         if let Some(node) = row.node() {
             let Relations { counts, topology, .. } = &mut self.relations;
             counts.shift_matched(selector, node, !row.terminating, matches, topology);
+            self.wake_by_selector(selector, now);
         }
         self.pods.reshape(pod, shape);
         if row.wants_seat() {
