@@ -9,7 +9,7 @@ use crate::event::Event;
 use crate::refusal::Refusal;
 use crate::score::rating::Scoring;
 use crate::score::{Profile, ProfileId};
-use crate::solve::{Outcome, Tables, solve};
+use crate::solve::{Budget, Limits, Outcome, Tables, solve};
 use crate::state::holds::{Claimant, Holds, Promise};
 use crate::state::nodes::{NodeId, NodeTable};
 use crate::state::pods::{Life, PodRow, PodTable, Sits};
@@ -39,8 +39,10 @@ const PATIENCE_SECONDS: u32 = 1_800;
 pub struct Config {
     /// Who is served, and how. A name belongs to the first profile that has it.
     pub profiles: Vec<NamedProfile>,
-    /// How many branches one exact search may look at.
+    /// How much work one attempt may do, in branches of an exact search.
     pub branches_max: u32,
+    /// Up to which size each way of solving is tried.
+    pub limits: Limits,
     /// After so many seconds without room, what becomes free is kept for a gang; `None` never does.
     pub patience_seconds: Option<NonZeroU32>,
 }
@@ -66,6 +68,7 @@ impl Default for Config {
         Self {
             profiles: vec![NamedProfile::new(&["tutti"], Profile::default())],
             branches_max: 200_000,
+            limits: Limits::default(),
             patience_seconds: NonZeroU32::new(PATIENCE_SECONDS),
         }
     }
@@ -95,6 +98,8 @@ pub struct Engine {
     /// Units that are looked at before all others, once.
     pub(crate) firsts: FxHashSet<UnitKey>,
     attempts_count: u64,
+    /// See [`Engine::steps_max`].
+    steps_max: u64,
     /// Who was looked at just now and waits for the same reason as before.
     waits_on: Option<Waiting>,
     wake_ups_count: u64,
@@ -149,6 +154,7 @@ impl Engine {
             suspended: FxHashSet::default(),
             firsts: FxHashSet::default(),
             attempts_count: 0,
+            steps_max: 0,
             waits_on: None,
             wake_ups_count: 0,
             flush: Flush::default(),
@@ -283,8 +289,8 @@ impl Engine {
         names.next().cloned().unwrap_or_default()
     }
 
-    /// What requests are solved on, and how many branches a search may look at.
-    pub(crate) fn tables(&mut self) -> (Tables<'_>, u32) {
+    /// What requests are solved on, and what an attempt may spend.
+    pub(crate) fn tables(&mut self) -> (Tables<'_>, Budget) {
         let tables = Tables {
             nodes: &self.nodes,
             shapes: &self.shapes,
@@ -292,8 +298,24 @@ impl Engine {
             relations: &self.relations,
             volumes: &self.volumes,
             rooms: &mut self.rooms,
+            limits: self.config.limits,
         };
-        (tables, self.config.branches_max)
+        (tables, Budget::of_branches(self.config.branches_max))
+    }
+
+    /// See [`Config::branches_max`].
+    pub(crate) fn branches_max(&self) -> u32 {
+        self.config.branches_max
+    }
+
+    /// Keeps in mind how much work an attempt was.
+    pub(crate) fn note_steps(&mut self, budget: &Budget) {
+        self.steps_max = self.steps_max.max(budget.steps_spent());
+    }
+
+    /// Steps of the budget that the costliest question took so far, and how many it may take.
+    pub fn steps_max(&self) -> (u64, u64) {
+        (self.steps_max, Budget::of_branches(self.config.branches_max).steps_max())
     }
 
     /// Frees what is promised to a unit itself or to somebody less important, for as long as it is looked at.
@@ -306,8 +328,9 @@ impl Engine {
 
     fn solve(&mut self, unit: UnitKey, members: Members, now: Time) -> Option<Decision> {
         let lifted = self.lift_holds(&unit);
-        let (mut tables, branches_max) = self.tables();
-        let outcome = solve(&members.request(), &mut tables, branches_max);
+        let (mut tables, mut budget) = self.tables();
+        let outcome = solve(&members.request(), &mut tables, &mut budget);
+        self.note_steps(&budget);
         let outcome = match outcome {
             Outcome::Placed(seats) => match self.plan_claims(members.seated(&seats)) {
                 Some(claims) => return Some(self.place(unit, members, &seats, claims, &lifted, now)),

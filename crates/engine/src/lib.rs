@@ -24,4 +24,5 @@ pub use queries::census::{Census, Place, Waiters};
 pub use queries::survey::{DomainRoom, Survey};
 pub use refusal::{ClaimProblem, Refusal};
 pub use score::Profile;
+pub use solve::Limits;
 pub use state::volumes::{ClaimPlan, VolumeState};

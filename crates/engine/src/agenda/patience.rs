@@ -187,8 +187,8 @@ impl Engine {
     }
 
     fn seats(&mut self, members: &Members) -> Option<Seats> {
-        let (mut tables, branches_max) = self.tables();
-        match solve(&members.request(), &mut tables, branches_max) {
+        let (mut tables, mut budget) = self.tables();
+        match solve(&members.request(), &mut tables, &mut budget) {
             Outcome::Placed(seats) => Some(seats),
             Outcome::Infeasible(_) | Outcome::Undecided(_) => None,
         }

@@ -71,7 +71,8 @@ impl Engine {
         let request = members.request();
         let &(shape, _) = request.shapes.first()?;
         self.lift_holds(&unit);
-        let (mut tables, branches_max) = self.tables();
+        let branches_max = self.branches_max();
+        let (mut tables, _) = self.tables();
         Some((shape, feasible(&request, &mut tables, branches_max)))
     }
 }

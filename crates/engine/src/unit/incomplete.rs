@@ -89,8 +89,8 @@ impl Engine {
             return Vec::new();
         };
         let request = members.request().for_any();
-        let (mut tables, branches_max) = self.tables();
-        let Outcome::Placed(found) = solve(&request, &mut tables, branches_max) else {
+        let (mut tables, mut budget) = self.tables();
+        let Outcome::Placed(found) = solve(&request, &mut tables, &mut budget) else {
             return Vec::new();
         };
         let mut left = missing;

@@ -6,6 +6,7 @@
     reason = "tests fail by panicking, and read better so"
 )]
 
+mod answers;
 mod bad_input;
 mod boundaries;
 mod determinism;
@@ -14,6 +15,7 @@ mod doubles;
 mod driver;
 mod expectations;
 mod feasible;
+mod hostile;
 mod likings;
 mod oracle;
 mod packing;

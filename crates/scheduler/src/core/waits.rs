@@ -91,6 +91,7 @@ mod tests {
                 best: None,
                 needed: 3,
                 is_pinned: false,
+                missing_labels: vec![],
             };
             Refusal::NoRoom(NoRoom {
                 needed: 3,

@@ -4,7 +4,8 @@
 //! gone through from the top: a domain for every composite, some cells for every group, a domain for every slice. What
 //! is then allowed is a flat problem for the search. A choice that could not beat the best one is not followed.
 
-use super::ground::{Ground, Region};
+use super::bounds;
+use super::ground::Ground;
 use super::objective::Merit;
 use super::options::{Place, Steps};
 use super::targets;
@@ -12,19 +13,14 @@ use crate::solve::Seats;
 use crate::solve::budget::Budget;
 use crate::solve::constraints::Quota;
 use crate::solve::construct;
+use crate::solve::limits::Limits;
 use crate::solve::problem::Problem;
 use crate::solve::search::{Found, Skips, search};
 
-/// Groups that are solved for together like this.
-const GROUPS_MAX: usize = 6;
-/// Members in all. Larger trees are left to what does not go through numbers one by one.
-const MEMBERS_MAX: u32 = 64;
-/// Cells of a group; every subset of them is looked at.
-const CELLS_MAX: usize = 6;
-/// Ways to divide the members into those who are placed and those who are not.
-const TARGETS_MAX: usize = 4_096;
 /// Steps of the budget that one choice of domains takes, beside what its search takes.
 const STEPS_PER_CHOICE: usize = 400;
+/// Steps that one inner node of the search takes, beside the list of its choices.
+const STEPS_PER_NODE: usize = 64;
 
 /// Members of one group that are interchangeable as far as numbers go: leaders, or everybody else.
 #[derive(Debug, Clone)]
@@ -32,6 +28,8 @@ pub(super) struct Team {
     pub(super) part: usize,
     pub(super) leads: bool,
     pub(super) count: u32,
+    /// How many of them could be placed at best.
+    pub(super) most: u32,
 }
 
 /// The result.
@@ -45,14 +43,29 @@ pub(super) enum Answer {
     Unknown,
 }
 
+/// True if there are so few domains to choose from that all choices can be looked at.
+pub(super) fn is_small(ground: &Ground<'_>, limits: Limits) -> bool {
+    let everywhere = ground.everywhere();
+    has_few_cells(ground, limits)
+        && ground.tree.groups().all(|part| match ground.part(part).slices {
+            Some(rule) => ground.has_few_domains(part, rule.level, &everywhere, limits.exact_cells),
+            None => true,
+        })
+}
+
+/// True if there are few cells for every group; what there is to choose may still be much.
+pub(super) fn has_few_cells(ground: &Ground<'_>, limits: Limits) -> bool {
+    let everywhere = ground.everywhere();
+    ground.problem.kinds.iter().map(|kind| kind.count).sum::<u32>() <= limits.exact_members
+        && ground.tree.groups().count() <= limits.exact_groups
+        && ground.tree.groups().all(|part| ground.has_few_cells(part, &everywhere, limits.exact_cells))
+}
+
 /// Looks for the best placement of a small tree.
-pub(super) fn solve(ground: &Ground<'_>, budget: &mut Budget) -> Answer {
-    let teams = teams(ground);
-    let everywhere: Region = vec![true; ground.problem.bins.len()];
-    let is_small = teams.iter().map(|team| team.count).sum::<u32>() <= MEMBERS_MAX
-        && ground.tree.groups().count() <= GROUPS_MAX
-        && ground.tree.groups().all(|part| ground.has_few_cells(part, &everywhere, CELLS_MAX));
-    let Some(targets) = is_small.then(|| targets::list(&ground.tree, &teams, TARGETS_MAX)).flatten() else {
+pub(super) fn solve(ground: &Ground<'_>, limits: Limits, budget: &mut Budget) -> Answer {
+    let Some(most) = bounds::most_by_part(ground, budget) else { return Answer::Unknown };
+    let teams = teams(ground, &most);
+    let Some(targets) = targets::list(&ground.tree, &teams, limits.exact_targets, budget) else {
         return Answer::Unknown;
     };
     let team_of = ground.tree.kinds.iter().map(|kind| {
@@ -60,6 +73,7 @@ pub(super) fn solve(ground: &Ground<'_>, budget: &mut Budget) -> Answer {
     });
     let mut exact = Exact {
         ground,
+        limits,
         team_of: team_of.collect(),
         targets: Vec::new(),
         teams: &teams,
@@ -87,20 +101,24 @@ pub(super) fn solve(ground: &Ground<'_>, budget: &mut Budget) -> Answer {
     }
 }
 
-fn teams(ground: &Ground<'_>) -> Vec<Team> {
+fn teams(ground: &Ground<'_>, most: &[u64]) -> Vec<Team> {
     let mut teams: Vec<Team> = Vec::new();
     for (kind, belonging) in ground.tree.kinds.iter().enumerate() {
         let count = ground.problem.kinds[kind].count;
         match teams.iter_mut().find(|team| team.part == belonging.part && team.leads == belonging.leads) {
             Some(team) => team.count += count,
-            None => teams.push(Team { part: belonging.part, leads: belonging.leads, count }),
+            None => teams.push(Team { part: belonging.part, leads: belonging.leads, count, most: 0 }),
         }
+    }
+    for team in &mut teams {
+        team.most = most[team.part].min(u64::from(team.count)) as u32;
     }
     teams
 }
 
 struct Exact<'e, 'g> {
     ground: &'e Ground<'g>,
+    limits: Limits,
     teams: &'e [Team],
     /// By kind.
     team_of: Vec<usize>,
@@ -113,6 +131,10 @@ struct Exact<'e, 'g> {
 
 impl Exact<'_, '_> {
     fn try_target(&mut self, targets: Vec<u32>) {
+        if !self.budget.spend(STEPS_PER_CHOICE + self.ground.looks(1)) {
+            self.is_over = true;
+            return;
+        }
         self.targets = targets;
         let mut placed = vec![0; self.ground.tree.parts.len()];
         let mut workers = vec![0; self.ground.tree.parts.len()];
@@ -120,7 +142,10 @@ impl Exact<'_, '_> {
             placed[team.part] += target;
             workers[team.part] += if team.leads { 0 } else { *target };
         }
-        let steps = Steps::new(self.ground, &placed, &workers);
+        let Some(steps) = Steps::new(self.ground, &placed, &workers, self.budget) else {
+            self.is_over = true;
+            return;
+        };
         let mut place = Place::new(self.ground);
         self.descend(&steps, 0, &mut place, &Merit::default());
     }
@@ -134,7 +159,19 @@ impl Exact<'_, '_> {
             self.try_place(place, merit);
             return;
         }
-        for option in steps.options(at, place) {
+        if !self.budget.spend(STEPS_PER_NODE) {
+            self.is_over = true;
+            return;
+        }
+        let Some(options) = steps.options(at, place, self.budget) else {
+            self.is_over = true;
+            return;
+        };
+        for option in options {
+            if self.is_over || !self.budget.spend(STEPS_PER_NODE + self.ground.looks(1)) {
+                self.is_over = true;
+                return;
+            }
             let merit = merit.and(&option.merit);
             place.enter(&option);
             self.descend(steps, at + 1, place, &merit);
@@ -144,7 +181,10 @@ impl Exact<'_, '_> {
 
     /// Everything about domains is decided; the rest is a search.
     fn try_place(&mut self, place: &Place, merit: &Merit) {
-        if !self.budget.spend(STEPS_PER_CHOICE + place.cost(self.ground)) {
+        if !self
+            .budget
+            .spend(STEPS_PER_CHOICE + place.cost(self.ground) + self.ground.problem.cost_of_a_copy())
+        {
             self.is_over = true;
             return;
         }
@@ -187,9 +227,14 @@ impl Exact<'_, '_> {
         if teams.clone().any(|team| most(team) < u64::from(self.targets[team])) {
             return Found::Nothing;
         }
-        let packing = construct::best(problem);
-        if teams.clone().all(|team| count(&packing, team) >= self.targets[team]) {
-            return Found::Placement(packing);
+        if self.limits.constructions {
+            let packing = construct::best(problem, self.budget);
+            if teams.clone().all(|team| count(&packing, team) >= self.targets[team]) {
+                return Found::Placement(packing);
+            }
+        }
+        if !self.limits.search {
+            return Found::OutOfBudget;
         }
         let skips = teams.map(|team| match self.targets[team] {
             0 => 0,
