@@ -90,7 +90,9 @@ impl Engine {
         };
         let request = members.request().for_any();
         let (mut tables, mut budget) = self.tables();
-        let Outcome::Placed(found) = solve(&request, &mut tables, &mut budget) else {
+        let outcome = solve(&request, &mut tables, &mut budget);
+        self.note_steps(&budget);
+        let Outcome::Placed(found) = outcome else {
             return Vec::new();
         };
         let mut left = missing;

@@ -318,8 +318,10 @@ impl Build<'_, '_> {
             chunks.push((draw(&mut workers, rule.size), None));
         }
         chunks.retain(|(chunk, _)| !chunk.is_empty());
-        if let Some((first, _)) = chunks.first_mut() {
-            first.extend(leaders);
+        // Leaders need room beside a slice; so they join the smallest.
+        let members = |chunk: &Chunk| chunk.iter().map(|&(_, count)| count).sum::<u32>();
+        if let Some((smallest, _)) = chunks.iter_mut().min_by_key(|(chunk, _)| members(chunk)) {
+            smallest.extend(leaders);
         }
         chunks
     }

@@ -5,7 +5,7 @@
 //! is then allowed is a flat problem for the search. A choice that could not beat the best one is not followed.
 
 use super::bounds;
-use super::ground::Ground;
+use super::ground::{Ground, Region};
 use super::objective::Merit;
 use super::options::{Place, Steps};
 use super::targets;
@@ -21,6 +21,9 @@ use crate::solve::search::{Found, Skips, search};
 const STEPS_PER_CHOICE: usize = 400;
 /// Steps that one inner node of the search takes, beside the list of its choices.
 const STEPS_PER_NODE: usize = 64;
+
+/// Bins up to which groups are compared with each other before a search is begun.
+const BINS_COMPARED_MAX: usize = 64;
 
 /// Members of one group that are interchangeable as far as numbers go: leaders, or everybody else.
 #[derive(Debug, Clone)]
@@ -76,6 +79,7 @@ pub(super) fn solve(ground: &Ground<'_>, limits: Limits, budget: &mut Budget) ->
         limits,
         team_of: team_of.collect(),
         targets: Vec::new(),
+        demand: Vec::new(),
         teams: &teams,
         best: None,
         is_over: false,
@@ -124,6 +128,8 @@ struct Exact<'e, 'g> {
     team_of: Vec<usize>,
     /// By team: how many are to be placed.
     targets: Vec<u32>,
+    /// By part and resource: what members that are to be placed ask for at least.
+    demand: Vec<Vec<i128>>,
     best: Option<(Merit, Seats)>,
     is_over: bool,
     budget: &'e mut Budget,
@@ -131,7 +137,8 @@ struct Exact<'e, 'g> {
 
 impl Exact<'_, '_> {
     fn try_target(&mut self, targets: Vec<u32>) {
-        if !self.budget.spend(STEPS_PER_CHOICE + self.ground.looks(1)) {
+        let per_kind = 16 * self.ground.problem.kinds.len() * self.ground.problem.resources.len();
+        if !self.budget.spend(STEPS_PER_CHOICE + self.ground.looks(1) + per_kind) {
             self.is_over = true;
             return;
         }
@@ -142,6 +149,7 @@ impl Exact<'_, '_> {
             placed[team.part] += target;
             workers[team.part] += if team.leads { 0 } else { *target };
         }
+        self.demand = self.least_demand(&placed);
         let Some(steps) = Steps::new(self.ground, &placed, &workers, self.budget) else {
             self.is_over = true;
             return;
@@ -174,9 +182,56 @@ impl Exact<'_, '_> {
             }
             let merit = merit.and(&option.merit);
             place.enter(&option);
-            self.descend(steps, at + 1, place, &merit);
+            if self.may_fit(place) {
+                self.descend(steps, at + 1, place, &merit);
+            }
             place.leave(&option);
         }
+    }
+
+    /// False if groups that were sent to the same bins ask for more than there is in them.
+    fn may_fit(&mut self, place: &Place) -> bool {
+        let ground = self.ground;
+        let groups: Vec<(usize, &Region)> =
+            ground.tree.groups().filter_map(|group| Some((group, place.chosen(group)?))).collect();
+        let bins = ground.problem.bins.len();
+        if groups.len() < 2 || bins > BINS_COMPARED_MAX {
+            return true;
+        }
+        self.budget.charge(groups.len() * (groups.len() + ground.problem.resources.len()) * bins);
+        groups.iter().all(|&(_, region)| {
+            let is_inside = |other: &Region| other.iter().zip(region).all(|(other, here)| !other || *here);
+            let inside = groups.iter().filter(|(_, other)| is_inside(other)).map(|&(group, _)| group);
+            let inside: Vec<usize> = inside.collect();
+            (0..ground.problem.resources.len()).all(|resource| {
+                let asked: i128 = inside.iter().map(|&group| self.demand[group][resource]).sum();
+                let bins = (0..bins).filter(|&bin| region[bin]);
+                let free: i128 = bins.map(|bin| i128::from(ground.problem.free_in(bin)[resource])).sum();
+                asked <= free
+            })
+        })
+    }
+
+    /// By part and resource: what the least demanding of its members ask for, as many as are to be placed.
+    fn least_demand(&self, placed: &[u32]) -> Vec<Vec<i128>> {
+        let problem = &self.ground.problem;
+        let least = |(part, &count): (usize, &u32)| {
+            let of_resource = |resource: usize| {
+                let kinds = self.ground.kinds_of(part).iter().map(|&kind| &problem.kinds[kind]);
+                let mut demands: Vec<(i64, u32)> =
+                    kinds.map(|kind| (kind.demand[resource], kind.count)).collect();
+                demands.sort_unstable();
+                let mut left = count;
+                let taken = demands.into_iter().map(|(amount, count)| {
+                    let taken = count.min(left);
+                    left -= taken;
+                    i128::from(amount) * i128::from(taken)
+                });
+                taken.sum()
+            };
+            (0..problem.resources.len()).map(of_resource).collect()
+        };
+        placed.iter().enumerate().map(least).collect()
     }
 
     /// Everything about domains is decided; the rest is a search.

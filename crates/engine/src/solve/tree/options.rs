@@ -64,6 +64,11 @@ impl Place {
         &self.everywhere
     }
 
+    /// The bins that were chosen for a part, if that has been done.
+    pub(super) fn chosen(&self, part: usize) -> Option<&Region> {
+        self.regions[part].as_ref()
+    }
+
     /// Steps of the budget that it takes to look at the bins.
     pub(super) fn cost(&self, ground: &Ground<'_>) -> usize {
         4 * self.everywhere.len() * ground.tree.kinds.len()

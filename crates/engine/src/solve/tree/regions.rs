@@ -45,7 +45,10 @@ pub(super) fn solve(
             continue;
         }
         match look(&problem, request.wanted() - request.need, tables.limits, budget) {
-            Found::Placement(packing) => return Outcome::Placed(packing.seats(&problem)),
+            Found::Placement(packing) => {
+                let most = most::improved(&problem, packing, tables.limits, budget);
+                return Outcome::Placed(most.seats(&problem));
+            }
             Found::Nothing => {}
             Found::OutOfBudget => is_open = true,
         }

@@ -140,6 +140,9 @@ impl Question<'_> {
     /// are met as can be.
     fn narrow_down(&self, widest: &[Container], target: u32) -> Vec<Container> {
         let first = self.part.required().map_or(0, |required| required + 1);
+        if first >= self.part.levels.len() {
+            return widest.to_vec();
+        }
         let inside: FxHashSet<Container> = widest.iter().copied().collect();
         let levels = (first..self.part.levels.len()).rev();
         for level in levels {
