@@ -23,6 +23,10 @@ pub(crate) struct Budget {
     all: u64,
 }
 
+/// A part of a budget that is kept for later.
+#[derive(Debug)]
+pub(super) struct Kept(u64);
+
 impl Budget {
     /// A budget that lasts for so many branches of a search.
     pub(crate) fn of_branches(branches: u32) -> Self {
@@ -58,13 +62,24 @@ impl Budget {
 
     /// Does some work with one part in `share` of what is left, so that something stays for what comes after it.
     pub(super) fn share<T>(&mut self, share: u64, work: impl FnOnce(&mut Self) -> T) -> T {
+        let kept = self.keep(share);
+        let result = work(self);
+        self.give_back(kept);
+        result
+    }
+
+    /// Leaves one part in `share` of what is left, until what is kept is given back.
+    pub(super) fn keep(&mut self, share: u64) -> Kept {
         let kept = self.steps_left - self.steps_left / share.max(1);
         self.steps_left -= kept;
         self.kept += kept;
-        let result = work(self);
+        Kept(kept)
+    }
+
+    /// See [`Budget::keep`].
+    pub(super) fn give_back(&mut self, Kept(kept): Kept) {
         self.kept -= kept;
         self.steps_left += kept;
-        result
     }
 
     /// From now on the explanation may use what was kept for it.

@@ -3,6 +3,9 @@
 //! First comes how many members of every team are to be placed, more before fewer. For each such choice the tree is
 //! gone through from the top: a domain for every composite, some cells for every group, a domain for every slice. What
 //! is then allowed is a flat problem for the search. A choice that could not beat the best one is not followed.
+//!
+//! Before that, the same is done with as much left open as possible: every part may use all of the domain that it
+//! requires. If there is no such placement then there is none; else there is one to fall back on.
 
 use super::bounds;
 use super::ground::{Ground, Region};
@@ -82,6 +85,9 @@ pub(super) fn solve(ground: &Ground<'_>, limits: Limits, budget: &mut Budget) ->
         demand: Vec::new(),
         teams: &teams,
         best: None,
+        fallback: None,
+        is_loose: false,
+        is_done: false,
         is_over: false,
         budget,
     };
@@ -89,17 +95,19 @@ pub(super) fn solve(ground: &Ground<'_>, limits: Limits, budget: &mut Budget) ->
     for target in targets {
         let sum: u32 = target.iter().sum();
         // More members come before everything else.
-        if exact.best.is_some() && total != Some(sum) {
+        if (exact.best.is_some() || exact.fallback.is_some()) && total != Some(sum) {
             break;
         }
         total = Some(sum);
-        exact.try_target(target);
+        if exact.can_be_placed(&target) {
+            exact.try_target(target);
+        }
         if exact.is_over {
             break;
         }
     }
-    match exact.best {
-        Some((_, seats)) => Answer::Placed(seats),
+    match exact.best.map(|(_, seats)| seats).or(exact.fallback) {
+        Some(seats) => Answer::Placed(seats),
         None if exact.is_over => Answer::Unknown,
         None => Answer::Nothing,
     }
@@ -131,11 +139,31 @@ struct Exact<'e, 'g> {
     /// By part and resource: what members that are to be placed ask for at least.
     demand: Vec<Vec<i128>>,
     best: Option<(Merit, Seats)>,
+    /// A placement of as many members, good or not.
+    fallback: Option<Seats>,
+    /// Only whether there is a placement is asked.
+    is_loose: bool,
+    /// There is one.
+    is_done: bool,
     is_over: bool,
     budget: &'e mut Budget,
 }
 
+/// Of what is left, one part in this many is to find out whether there is any placement; the rest is for others who may
+/// find one.
+const LOOSE_SHARE: u64 = 2;
+
 impl Exact<'_, '_> {
+    /// Whether so many members can be placed at all.
+    fn can_be_placed(&mut self, targets: &[u32]) -> bool {
+        let kept = self.budget.keep(LOOSE_SHARE);
+        (self.is_loose, self.is_done) = (true, false);
+        self.try_target(targets.to_vec());
+        self.is_loose = false;
+        self.budget.give_back(kept);
+        self.is_done
+    }
+
     fn try_target(&mut self, targets: Vec<u32>) {
         let per_kind = 16 * self.ground.problem.kinds.len() * self.ground.problem.resources.len();
         if !self.budget.spend(STEPS_PER_CHOICE + self.ground.looks(1) + per_kind) {
@@ -150,7 +178,7 @@ impl Exact<'_, '_> {
             workers[team.part] += if team.leads { 0 } else { *target };
         }
         self.demand = self.least_demand(&placed);
-        let Some(steps) = Steps::new(self.ground, &placed, &workers, self.budget) else {
+        let Some(steps) = Steps::new(self.ground, &placed, &workers, self.is_loose, self.budget) else {
             self.is_over = true;
             return;
         };
@@ -160,7 +188,8 @@ impl Exact<'_, '_> {
 
     /// Decides about all steps from this one on.
     fn descend(&mut self, steps: &Steps<'_, '_>, at: usize, place: &mut Place, merit: &Merit) {
-        if self.is_over || self.best.as_ref().is_some_and(|(best, _)| merit.and(steps.hope(at)) <= *best) {
+        let is_beaten = |(best, _): &(Merit, Seats)| merit.and(steps.hope(at)) <= *best;
+        if self.is_over || !self.is_loose && self.best.as_ref().is_some_and(is_beaten) {
             return;
         }
         if at == steps.len() {
@@ -186,6 +215,9 @@ impl Exact<'_, '_> {
                 self.descend(steps, at + 1, place, &merit);
             }
             place.leave(&option);
+            if self.is_loose && self.is_done {
+                return;
+            }
         }
     }
 
@@ -245,6 +277,10 @@ impl Exact<'_, '_> {
         }
         let problem = self.narrowed(place);
         match self.joint(&problem) {
+            Found::Placement(packing) if self.is_loose => {
+                self.is_done = true;
+                self.fallback = Some(packing.seats(&problem));
+            }
             Found::Placement(packing) => self.best = Some((merit.clone(), packing.seats(&problem))),
             Found::Nothing => {}
             Found::OutOfBudget => self.is_over = true,

@@ -30,8 +30,8 @@ use ground::Ground;
 use std::sync::Arc;
 use tutti_model::Text;
 
-/// Of what is left, one part in this many is for all choices of domains; the rest is for what comes after it.
-const EXACT_SHARE: u64 = 2;
+/// Of what is left, one part in this many is for what may decide nothing; the rest is for what comes after it.
+const SHARE: u64 = 2;
 
 /// Answers a request with a tree; changes nothing but caches.
 pub(super) fn solve(
@@ -77,14 +77,13 @@ fn decide(request: &Request, tree: &Arc<Tree>, tables: &mut Tables<'_>, budget: 
         return Outcome::Undecided(explain::briefly(0, request.need, tables));
     };
     let limits = tables.limits;
-    let is_excluded =
-        |budget: &mut Budget| budget.share(EXACT_SHARE, |budget| bounds::exclude(&ground, budget));
+    let is_excluded = |budget: &mut Budget| budget.share(SHARE, |budget| bounds::exclude(&ground, budget));
     let is_small = exact::is_small(&ground, limits);
     if is_small {
         if is_excluded(budget) {
             return Outcome::Infeasible(shortages::tree(&ground, tables, budget));
         }
-        match budget.share(EXACT_SHARE, |budget| exact::solve(&ground, limits, budget)) {
+        match exact::solve(&ground, limits, budget) {
             Answer::Placed(seats) => return Outcome::Placed(seats),
             Answer::Nothing => return Outcome::Infeasible(shortages::tree(&ground, tables, budget)),
             Answer::Unknown => {}
@@ -94,7 +93,7 @@ fn decide(request: &Request, tree: &Arc<Tree>, tables: &mut Tables<'_>, budget: 
         return regions::solve(&ground, request, tables, budget);
     }
     if limits.build
-        && let Some(seats) = budget.share(EXACT_SHARE, |budget| build::solve(&ground, budget))
+        && let Some(seats) = budget.share(SHARE, |budget| build::solve(&ground, budget))
     {
         return Outcome::Placed(seats);
     }

@@ -122,7 +122,9 @@ pub(super) struct Steps<'s, 'g> {
     steps: Vec<Step>,
     /// By part: how many members are placed.
     placed: Vec<u32>,
-    /// By step: the best that could still come of it and all later ones.
+    /// Only the widest choices are looked at: what others allow, they allow, too.
+    is_loose: bool,
+    /// By step: the best that could still come of it and all later ones. Not if only the widest choices are looked at.
     hopes: Vec<Merit>,
 }
 
@@ -133,6 +135,7 @@ impl<'s, 'g> Steps<'s, 'g> {
         ground: &'s Ground<'g>,
         placed: &[u32],
         workers: &[u32],
+        is_loose: bool,
         budget: &mut Budget,
     ) -> Option<Self> {
         let mut is_active: Vec<bool> = placed.iter().map(|&count| count > 0).collect();
@@ -157,7 +160,10 @@ impl<'s, 'g> Steps<'s, 'g> {
             }
             steps.extend(slices.into_iter().map(|slice| Step::Slice(part, rule, slice)));
         }
-        let mut this = Self { ground, steps, placed: placed.to_vec(), hopes: Vec::new() };
+        let mut this = Self { ground, steps, placed: placed.to_vec(), is_loose, hopes: Vec::new() };
+        if is_loose {
+            return Some(this);
+        }
         let mut hopes = vec![Merit::default()];
         for step in this.steps.iter().rev() {
             let mut hope = match *step {
@@ -278,7 +284,8 @@ impl<'s, 'g> Steps<'s, 'g> {
         if required.is_none() {
             choices.push(choice(within.clone(), &Merit::default()));
         }
-        for level in required.unwrap_or(0)..=narrowest {
+        let last = if self.is_loose { required } else { Some(narrowest) };
+        for level in last.map_or(0..0, |last| required.unwrap_or(0)..last + 1) {
             if !budget.spend(ground.cost_of_domains()) {
                 return None;
             }
@@ -318,6 +325,23 @@ impl<'s, 'g> Steps<'s, 'g> {
         }
         let required = ground.part(part).required();
         let mut choices = Vec::new();
+        if self.is_loose {
+            let mut add = |region: Region| {
+                if ground.fit(part, &region) >= u64::from(self.placed[part]) {
+                    choices.push(choice(region, &Merit::default()));
+                }
+            };
+            match required {
+                None => add(within.clone()),
+                Some(level) => {
+                    let domains = ground.domains_in(part, level, within).into_iter();
+                    for domain in domains.filter(|&domain| self.is_allowed(part, level, domain)) {
+                        add(ground.within(part, level, domain, within));
+                    }
+                }
+            }
+            return Some(choices);
+        }
         for set in 1..1_usize << cells.len() {
             let chosen: Vec<&(Cell, Region)> =
                 cells.iter().enumerate().filter(|(at, _)| set >> at & 1 == 1).map(|(_, cell)| cell).collect();
