@@ -1,196 +1,155 @@
-//! Room for gangs that have waited for too long. Small work may pass a gang that has no room, but not for ever: after
-//! some time the gang gets a plan, and whatever becomes free at the seats of the plan is kept for it.
+//! Room for gangs that have waited for too long. Small work may pass a gang that has no room, but not forever: after
+//! some time the gang gets a *plan*, and whatever becomes free at the seats of the plan is held for it.
 //!
 //! A plan says where the gang would sit if some nodes were empty: those that have the least on them, and as few as are
-//! enough. Its seats may take more than what is free there now, and then nobody else of the same importance gets what
-//! becomes free. Only one gang has a plan at a time, because two could keep each other's room; the first in the order
-//! of the queue gets it. A gang that would not fit on empty nodes gets none, so that nothing is kept for somebody who
-//! cannot come. Who has waited since when is not told by facts: a new leader begins to count anew.
+//! enough. Its seats may take more than what is free there now, and then no unit of the same importance gets what becomes
+//! free. Only one gang has a plan at a time, because two could keep each other's room; the most important one gets it, and
+//! the next one has its turn when the plan has lived for long without coming true. A gang that would not fit on empty nodes
+//! gets none, so that nothing is held in vain. Facts do not tell since when a gang waits: a new leader begins to count
+//! anew.
 
 use crate::decision::UnitKey;
-use crate::engine::Engine;
-use crate::solve::{Outcome, Seats, solve};
-use crate::state::holds::{Claimant, Held, HeldRoom, Promise};
+use crate::solve::{Budget, Outcome, Seats, solve};
+use crate::state::State;
 use crate::state::nodes::NodeId;
-use crate::unit::attempt::Attempt;
+use crate::state::txn::Txn;
 use crate::unit::members::Members;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use tutti_model::Time;
 
-/// After this time a plan that has not come true is made anew: other nodes may have become the emptier ones.
-const PLAN_SECONDS: i64 = 60;
-/// Gangs that are planned for at one go. The others are due at once again.
-const PLANS_MAX: usize = 4;
+/// For how long a plan may hold room without coming true. Then the next gang has its turn.
+pub(crate) const PLAN_SECONDS: i64 = 1_800;
+/// After this time a plan is made anew: other nodes may have become the emptier ones.
+const RENEW_SECONDS: i64 = 60;
 
-/// Who waits for room since when.
+/// Which gangs wait for room, and since when.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Starving {
+pub(crate) struct Patience {
     order: BTreeSet<(Time, UnitKey)>,
     since: FxHashMap<UnitKey, Time>,
-    /// Who has a plan, and when it was made.
+    /// Since when units waited under an engine that decided before this one, until they wait here.
+    carried: FxHashMap<UnitKey, Time>,
+    /// When the plan that there is was made or last renewed, and for whom.
     planned: Option<(UnitKey, Time)>,
 }
 
-impl Starving {
-    /// A unit has no room now.
-    fn waits(&mut self, unit: &UnitKey, now: Time) {
+impl Patience {
+    /// A unit has no room now. Whatever else it waits for in between, it has waited since the first time.
+    pub(super) fn waits(&mut self, unit: &UnitKey, now: Time) {
         if !self.since.contains_key(unit) {
-            self.since.insert(unit.clone(), now);
-            self.order.insert((now, unit.clone()));
+            let since = self.carried.remove(unit).map_or(now, |since| since.min(now));
+            self.since.insert(unit.clone(), since);
+            self.order.insert((since, unit.clone()));
         }
     }
 
-    /// A unit does not wait for room, or not any more.
-    fn ends(&mut self, unit: &UnitKey) {
+    /// A unit was placed, was suspended, or is over.
+    pub(super) fn ends(&mut self, unit: &UnitKey) {
+        self.carried.remove(unit);
         if let Some(since) = self.since.remove(unit) {
             self.order.remove(&(since, unit.clone()));
         }
-        if self.is_planned(unit) {
-            self.planned = None;
-        }
     }
 
-    /// Whoever has waited for so many seconds.
-    fn due(&self, patience: i64, now: Time) -> Vec<UnitKey> {
+    /// A unit has waited since then, as an engine that decided before this one knows. It counts from its first refusal
+    /// on.
+    pub(super) fn carry(&mut self, unit: UnitKey, since: Time) {
+        self.carried.insert(unit, since);
+    }
+
+    /// A unit has had its turn, or there was no plan for it: it waits from now on.
+    pub(super) fn begins_anew(&mut self, unit: &UnitKey, now: Time) {
+        self.ends(unit);
+        self.waits(unit, now);
+    }
+
+    /// Units that have waited for so many seconds.
+    pub(super) fn due(&self, patience: i64, now: Time) -> Vec<UnitKey> {
         let over = |since: &Time| since.plus_seconds(patience) <= now;
         self.order.iter().take_while(|(since, _)| over(since)).map(|(_, unit)| unit.clone()).collect()
     }
 
-    /// When somebody will have waited for so many seconds, unless somebody has a plan already.
-    pub(crate) fn next(&self, patience: i64) -> Option<Time> {
-        if self.planned.is_some() {
-            return None;
-        }
+    /// When the next unit will have waited for so many seconds.
+    pub(super) fn next(&self, patience: i64) -> Option<Time> {
         self.order.first().map(|(since, _)| since.plus_seconds(patience))
     }
 
-    pub(crate) fn is_planned(&self, unit: &UnitKey) -> bool {
-        self.planned.as_ref().is_some_and(|(planned, _)| planned == unit)
+    /// A plan was made or renewed.
+    pub(super) fn planned(&mut self, unit: &UnitKey, now: Time) {
+        self.planned = Some((unit.clone(), now));
+    }
+
+    /// True if the plan of a unit is so old that it is made anew.
+    pub(super) fn is_stale(&self, unit: &UnitKey, now: Time) -> bool {
+        let is_old = |made: &Time| made.plus_seconds(RENEW_SECONDS) <= now;
+        self.planned.as_ref().is_none_or(|(planned, made)| planned != unit || is_old(made))
+    }
+
+    /// A plan whose time was over, or that was given up, is none any more; a unit that still waits has had its turn.
+    pub(super) fn follow_plan(&mut self, state: &State, now: Time) {
+        if let Some((unit, _)) = &self.planned
+            && !state.holds().is_planned(unit)
+        {
+            let unit = unit.clone();
+            self.planned = None;
+            if self.since.contains_key(&unit) {
+                self.begins_anew(&unit, now);
+            }
+        }
+    }
+
+    /// The plan of a unit is given up for now, without its having had its turn.
+    pub(super) fn gives_up_plan(&mut self, unit: &UnitKey) {
+        if self.planned.as_ref().is_some_and(|(planned, _)| planned == unit) {
+            self.planned = None;
+        }
+    }
+
+    /// Units and since when they wait, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&UnitKey, Time)> {
+        self.order.iter().map(|(since, unit)| (unit, *since))
     }
 }
 
-impl Engine {
-    /// A unit was refused for lack of room. A pod for itself, or one of many that may start alone, is no gang.
-    pub(crate) fn starves(&mut self, unit: &UnitKey, members: &Members, now: Time) {
-        if self.patience().is_none() {
-            return;
-        }
-        if members.need() < 2 && !matches!(unit, UnitKey::Composite(_)) {
-            return;
-        }
-        self.starving.waits(unit, now);
-        let is_stale = |made: &Time| made.plus_seconds(PLAN_SECONDS) <= now;
-        if self.starving.planned.as_ref().is_some_and(|(planned, made)| planned == unit && is_stale(made)) {
-            self.plan(unit, members, now);
-        }
+/// Where the members of a unit would sit if a few nodes were empty. Changes nothing.
+pub(crate) fn seats_on_emptied_nodes(
+    state: &mut State,
+    unit: &UnitKey,
+    members: &Members,
+    budget: &mut Budget,
+) -> Option<Seats> {
+    let mut txn = Txn::begin(state);
+    txn.lift_holds(unit);
+    let request = members.request();
+    let nodes = txn.state().nodes();
+    let all: Vec<NodeId> = nodes.ids().collect();
+    if !budget.spend(all.len() * (8 + 4 * request.shapes.len())) {
+        return None;
     }
-
-    /// A unit does not wait for room, or not any more; nothing is kept for it.
-    pub(crate) fn starves_no_more(&mut self, unit: &UnitKey, now: Time) {
-        if self.starving.is_planned(unit) {
-            self.replace_promise(Promise::Plan(unit.clone()), None, now);
-        }
-        self.starving.ends(unit);
-    }
-
-    /// Plans for whoever has waited for too long, unless somebody has a plan.
-    pub(crate) fn plan_for_the_starving(&mut self, now: Time) {
-        let Some(patience) = self.patience().filter(|_| self.starving.planned.is_none()) else { return };
-        let mut due = self.starving.due(patience, now);
-        due.sort_by_cached_key(|unit| self.rank(unit, &self.pods.members(unit)));
-        for unit in due.into_iter().take(PLANS_MAX) {
-            match self.attempt(&unit) {
-                Attempt::Solve(members) => self.plan(&unit, &members, now),
-                _ => self.starves_no_more(&unit, now),
-            }
-            if self.starving.is_planned(&unit) {
-                // It learns of it with its next refusal.
-                self.touch(&unit, now);
-                return;
-            }
-        }
-    }
-
-    /// Makes a plan, or lets the unit wait for as long again if there is none.
-    fn plan(&mut self, unit: &UnitKey, members: &Members, now: Time) {
-        let lifted = self.lift_holds(unit);
-        let seats = self.seats_on_emptied_nodes(members);
-        self.holds.restore(&lifted, &mut self.nodes);
-        self.starves_no_more(unit, now);
-        // Waiting starts now; for whoever has a plan it does not matter.
-        self.starving.waits(unit, now);
-        let Some(seats) = seats else { return };
-        let claimant = self.starving_claimant(unit);
-        let room = |&(index, node, count): &(usize, NodeId, u32)| -> HeldRoom {
-            (node, self.shapes.get(members.shape(index)).requests.clone(), count)
-        };
-        let held = Held {
-            unit: unit.clone(),
-            priority: self.rank(unit, &self.pods.members(unit)).priority.0,
-            expires: None,
-            claimant: Some(claimant),
-            seats: seats.iter().map(room).collect(),
-        };
-        self.starving.planned = Some((unit.clone(), now));
-        self.replace_promise(Promise::Plan(unit.clone()), Some(held), now);
-    }
-
-    /// Seats that are kept for somebody who has waited for very long.
-    pub fn seats_kept_count(&self) -> u64 {
-        let Some((unit, _)) = &self.starving.planned else { return 0 };
-        let seats = self.holds.seats(&Promise::Plan(unit.clone()));
-        seats.iter().map(|(_, _, count)| u64::from(*count)).sum()
-    }
-
-    /// Takes in that somebody has a plan; false if somebody else has one, or it is none.
-    pub(crate) fn take_plan(&mut self, unit: &UnitKey, is_kept: bool, now: Time) -> bool {
-        if !is_kept || self.starving.planned.as_ref().is_some_and(|(planned, _)| planned != unit) {
-            return false;
-        }
-        self.starving.waits(unit, now);
-        self.starving.planned = Some((unit.clone(), now));
-        true
-    }
-
-    /// Who has a plan, as others see it.
-    pub(crate) fn starving_claimant(&self, unit: &UnitKey) -> Claimant {
-        let created = self.rank(unit, &self.pods.members(unit)).created;
-        Claimant { starves: true, created, unit: unit.clone() }
-    }
-
-    /// Where the members would sit if a few nodes were empty. Changes nothing.
-    fn seats_on_emptied_nodes(&mut self, members: &Members) -> Option<Seats> {
-        let request = members.request();
-        let mut used: Vec<(u64, NodeId)> = self.nodes.ids().map(|id| (self.nodes.used(id), id)).collect();
-        let rows = self.nodes.empty(self.nodes.ids());
-        let takes_any = |id: NodeId| {
-            request.shapes.iter().any(|&(shape, _)| self.nodes.room(id, self.shapes.get(shape)) > 0)
-        };
-        used.retain(|&(_, id)| takes_any(id));
-        used.sort_by(|a, b| (a.0, self.nodes.name(a.1)).cmp(&(b.0, self.nodes.name(b.1))));
-        let mut found = self.seats(members);
-        self.nodes.refill(rows);
-        let (mut too_few, mut enough) = (0, used.len());
-        while found.is_some() && enough - too_few > 1 {
-            let middle = usize::midpoint(too_few, enough);
-            let rows = self.nodes.empty(used[..middle].iter().map(|&(_, id)| id));
-            let seats = self.seats(members);
-            self.nodes.refill(rows);
-            if seats.is_some() {
-                (enough, found) = (middle, seats);
-            } else {
-                too_few = middle;
-            }
-        }
-        found
-    }
-
-    fn seats(&mut self, members: &Members) -> Option<Seats> {
-        let (mut tables, mut budget) = self.tables();
-        match solve(&members.request(), &mut tables, &mut budget) {
+    let mut used: Vec<(u64, NodeId)> = all.iter().map(|&id| (nodes.used(id), id)).collect();
+    let mut solved = |txn: &mut Txn<'_>, nodes: &[(u64, NodeId)]| {
+        let nodes: Vec<NodeId> = nodes.iter().map(|&(_, id)| id).collect();
+        txn.on_emptied_nodes(nodes.into_iter(), |txn| match solve(&request, &mut txn.tables(), budget) {
             Outcome::Placed(seats) => Some(seats),
             Outcome::Infeasible(_) | Outcome::Undecided(_) => None,
+        })
+    };
+    txn.on_emptied_nodes(all.iter().copied(), |txn| {
+        let (nodes, shapes) = (txn.state().nodes(), txn.state().shapes());
+        let takes_any =
+            |id: NodeId| request.shapes.iter().any(|&(shape, _)| nodes.room(id, shapes.get(shape)) > 0);
+        used.retain(|&(_, id)| takes_any(id));
+        used.sort_by(|a, b| (a.0, nodes.name(a.1)).cmp(&(b.0, nodes.name(b.1))));
+    });
+    let mut found = solved(&mut txn, &used);
+    let (mut too_few, mut enough) = (0, used.len());
+    while found.is_some() && enough - too_few > 1 {
+        let middle = usize::midpoint(too_few, enough);
+        match solved(&mut txn, &used[..middle]) {
+            Some(seats) => (enough, found) = (middle, Some(seats)),
+            None => too_few = middle,
         }
     }
+    found
 }

@@ -1,7 +1,9 @@
-//! Who is next: units that are ready, by priority, broken gangs first, then age and name; and units that pause
-//! after a failure. After a takeover, what was begun comes before all of them.
+//! Which unit is next: those that are ready, by priority, incomplete gangs first, then age and name; and units that
+//! pause after a failure. After a takeover, what was begun comes before all of them.
 
 use crate::decision::UnitKey;
+use crate::queries::census::WaitState;
+use crate::state::units::Importance;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -12,12 +14,7 @@ use tutti_model::Time;
 pub(crate) struct Rank {
     /// What an earlier scheduler has begun comes before all else, once.
     pub(crate) first: Reverse<bool>,
-    /// Higher priority first.
-    pub(crate) priority: Reverse<i32>,
-    /// A gang that has lost members or never got them all comes before its equals.
-    pub(crate) broken: Reverse<bool>,
-    /// Older first.
-    pub(crate) created: Time,
+    pub(crate) importance: Importance,
 }
 
 /// Units that are to be decided.
@@ -25,11 +22,11 @@ pub(crate) struct Rank {
 pub(crate) struct Queue {
     ready: BTreeSet<(Rank, UnitKey)>,
     paused: BTreeSet<(Time, UnitKey)>,
-    places: FxHashMap<UnitKey, Place>,
+    entries: FxHashMap<UnitKey, Entry>,
 }
 
 #[derive(Debug, Clone)]
-enum Place {
+enum Entry {
     Ready(Rank),
     Paused(Time, Rank),
 }
@@ -38,50 +35,50 @@ impl Queue {
     /// Makes a unit ready, or paused until a time that is yet to come.
     pub(crate) fn push(&mut self, unit: UnitKey, rank: Rank, not_before: Option<Time>) {
         self.remove(&unit);
-        let place = match not_before {
+        let entry = match not_before {
             Some(time) => {
                 self.paused.insert((time, unit.clone()));
-                Place::Paused(time, rank)
+                Entry::Paused(time, rank)
             }
             None => {
                 self.ready.insert((rank.clone(), unit.clone()));
-                Place::Ready(rank)
+                Entry::Ready(rank)
             }
         };
-        self.places.insert(unit, place);
+        self.entries.insert(unit, entry);
     }
 
     /// Takes a unit out, wherever it is.
     pub(crate) fn remove(&mut self, unit: &UnitKey) {
-        match self.places.remove(unit) {
-            Some(Place::Ready(rank)) => {
+        match self.entries.remove(unit) {
+            Some(Entry::Ready(rank)) => {
                 self.ready.remove(&(rank, unit.clone()));
             }
-            Some(Place::Paused(time, _)) => {
+            Some(Entry::Paused(time, _)) => {
                 self.paused.remove(&(time, unit.clone()));
             }
             None => {}
         }
     }
 
-    /// Whether a unit pauses; `None` if it is not in the queue.
-    pub(crate) fn is_paused(&self, unit: &UnitKey) -> Option<bool> {
-        self.places.get(unit).map(|place| matches!(place, Place::Paused(..)))
+    /// How a unit waits; `None` if it is not in the queue.
+    pub(super) fn state_of(&self, unit: &UnitKey) -> Option<WaitState> {
+        self.entries.get(unit).map(|entry| match entry {
+            Entry::Ready(_) => WaitState::Ready,
+            Entry::Paused(until, _) => WaitState::Paused(*until),
+        })
     }
 
-    /// Everybody who waits for a turn, those who are next first.
-    pub(crate) fn in_order(&self) -> impl Iterator<Item = (UnitKey, crate::queries::census::Place)> {
-        let ready = self.ready.iter().map(|(_, unit)| (unit.clone(), crate::queries::census::Place::Ready));
-        let paused = self
-            .paused
-            .iter()
-            .map(|(until, unit)| (unit.clone(), crate::queries::census::Place::Paused(*until)));
+    /// Every unit that waits for its turn, the next one first.
+    pub(crate) fn in_order(&self) -> impl Iterator<Item = (UnitKey, WaitState)> {
+        let ready = self.ready.iter().map(|(_, unit)| (unit.clone(), WaitState::Ready));
+        let paused = self.paused.iter().map(|(until, unit)| (unit.clone(), WaitState::Paused(*until)));
         ready.chain(paused)
     }
 
-    /// Everybody who waits for a turn, in no meaningful order.
+    /// Every unit that waits for its turn, in no meaningful order.
     pub(crate) fn units(&self) -> impl Iterator<Item = &UnitKey> {
-        self.places.keys()
+        self.entries.keys()
     }
 
     /// The next unit, or when the next pause ends.
@@ -90,13 +87,13 @@ impl Queue {
             && *time <= now
             && let Some((_, unit)) = self.paused.pop_first()
         {
-            if let Some(Place::Paused(_, rank)) = self.places.remove(&unit) {
+            if let Some(Entry::Paused(_, rank)) = self.entries.remove(&unit) {
                 self.push(unit, rank, None);
             }
         }
         match self.ready.pop_first() {
             Some((_, unit)) => {
-                self.places.remove(&unit);
+                self.entries.remove(&unit);
                 Ok(unit)
             }
             None => Err(self.paused.first().map(|(time, _)| *time)),
@@ -113,26 +110,26 @@ mod tests {
         UnitKey::Pod(ObjectKey::new("default", name))
     }
 
-    fn rank(priority: i32, broken: bool, created: i64) -> Rank {
-        Rank {
-            first: Reverse(false),
+    fn rank(priority: i32, incomplete: bool, created: i64) -> Rank {
+        let importance = Importance {
             priority: Reverse(priority),
-            broken: Reverse(broken),
+            incomplete: Reverse(incomplete),
             created: Time(created),
-        }
+        };
+        Rank { first: Reverse(false), importance }
     }
 
     #[test]
-    fn priority_comes_before_broken_gangs_before_age_before_name() {
+    fn priority_comes_before_incomplete_gangs_before_age_before_name() {
         let mut queue = Queue::default();
         queue.push(unit("young"), rank(0, false, 2), None);
         queue.push(unit("old-b"), rank(0, false, 1), None);
         queue.push(unit("old-a"), rank(0, false, 1), None);
-        queue.push(unit("broken"), rank(0, true, 9), None);
+        queue.push(unit("incomplete"), rank(0, true, 9), None);
         queue.push(unit("important"), rank(5, false, 9), None);
         queue.push(unit("begun"), Rank { first: Reverse(true), ..rank(-5, true, 9) }, None);
         let order: Vec<_> = std::iter::from_fn(|| queue.pop(Time(0)).ok()).collect();
-        assert_eq!(order, ["begun", "important", "broken", "old-a", "old-b", "young"].map(unit));
+        assert_eq!(order, ["begun", "important", "incomplete", "old-a", "old-b", "young"].map(unit));
     }
 
     #[test]

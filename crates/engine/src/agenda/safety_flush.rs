@@ -1,25 +1,25 @@
-//! The safety net under wake-ups: whoever has slept for very long is asked again. That it ever helps means that
-//! something happened that should have woken a unit and did not; so it is counted.
+//! The safety net under wake-ups: a unit that has slept for very long is looked at again. If that ever helps, something
+//! happened that should have woken the unit and did not; so it is counted.
 
 use crate::decision::UnitKey;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 use tutti_model::Time;
 
-/// After this time a unit is asked again although nothing happened that could help it.
+/// After this time a unit is looked at again although nothing happened that could help it.
 const FLUSH_SECONDS: i64 = 300;
 
-/// Who sleeps since when.
+/// Which units sleep, and since when.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Flush {
+pub(crate) struct SafetyFlush {
     order: BTreeSet<(Time, UnitKey)>,
     since: FxHashMap<UnitKey, Time>,
-    /// Units that were asked again for no other reason than the time.
+    /// Units that were looked at again for no other reason than the time.
     flushed: FxHashSet<UnitKey>,
     finds_count: u64,
 }
 
-impl Flush {
+impl SafetyFlush {
     /// A unit goes to sleep.
     pub(crate) fn sleeps(&mut self, unit: &UnitKey, now: Time) {
         self.wakes(unit);
@@ -27,7 +27,7 @@ impl Flush {
         self.order.insert((now, unit.clone()));
     }
 
-    /// A unit is asked again, for whatever reason, or is gone.
+    /// A unit is looked at again, for any reason, or is gone.
     pub(crate) fn wakes(&mut self, unit: &UnitKey) {
         self.flushed.remove(unit);
         if let Some(since) = self.since.remove(unit) {
@@ -35,7 +35,7 @@ impl Flush {
         }
     }
 
-    /// A unit was asked again by [`Flush::due`] alone.
+    /// A unit was looked at again because of [`SafetyFlush::due`] alone.
     pub(crate) fn flushed(&mut self, unit: UnitKey) {
         self.flushed.insert(unit);
     }
@@ -45,13 +45,13 @@ impl Flush {
         self.finds_count += u64::from(self.flushed.remove(unit));
     }
 
-    /// Who has slept for too long.
+    /// Units that have slept for too long.
     pub(crate) fn due(&self, now: Time) -> Vec<UnitKey> {
         let over = |since: &Time| since.plus_seconds(FLUSH_SECONDS) <= now;
         self.order.iter().take_while(|(since, _)| over(since)).map(|(_, unit)| unit.clone()).collect()
     }
 
-    /// When somebody will have slept for too long.
+    /// When the next unit will have slept for too long.
     pub(crate) fn next(&self) -> Option<Time> {
         self.order.first().map(|(since, _)| since.plus_seconds(FLUSH_SECONDS))
     }
@@ -68,9 +68,9 @@ mod tests {
     use tutti_model::ObjectKey;
 
     #[test]
-    fn whoever_sleeps_for_too_long_is_asked_and_a_find_is_counted() {
+    fn a_unit_that_sleeps_for_too_long_is_looked_at_and_a_find_is_counted() {
         let unit = UnitKey::Pod(ObjectKey::new("a", "p"));
-        let mut flush = Flush::default();
+        let mut flush = SafetyFlush::default();
         flush.sleeps(&unit, Time(0));
         assert_eq!(flush.next(), Some(Time(300_000)));
         assert_eq!(flush.due(Time(299_999)), []);
@@ -82,9 +82,9 @@ mod tests {
     }
 
     #[test]
-    fn who_was_woken_in_time_is_no_find() {
+    fn a_unit_that_was_woken_in_time_is_no_find() {
         let unit = UnitKey::Pod(ObjectKey::new("a", "p"));
-        let mut flush = Flush::default();
+        let mut flush = SafetyFlush::default();
         flush.sleeps(&unit, Time(0));
         flush.flushed(unit.clone());
         // Something happens before its turn comes.

@@ -1,43 +1,51 @@
-//! Who sleeps, and what wakes them.
+//! Units that found no room, and what each of them waits for.
 //!
-//! A unit that found no room is asked again only when something has happened that could help it: a node has come
-//! to offer more to one of its shapes, or, for units that care about other pods, a pod that they care about came
-//! or went, or a node came, went or changed its labels or taints.
+//! A unit that found no room is looked at again only when something has happened that could help it: a node has come to
+//! offer more to one of its shapes, and what all nodes offer is enough for what it needs; or, for units to which other
+//! pods or domains matter, a pod that a term of theirs speaks of came or went, or a node came, went or changed its
+//! labels or taints.
 
 use crate::decision::UnitKey;
-use crate::state::counts::{Counts, SelectorId};
+use crate::rules::Triggers;
+use crate::state::State;
+use crate::state::changes::Freed;
+use crate::state::counts::SelectorId;
+use crate::state::hierarchy::HierarchyId;
 use crate::state::index::remove_from;
-use crate::state::shape::{ResourceId, Shape, ShapeId, Shapes};
+use crate::state::nodes::NodeId;
+use crate::state::shape::{Shape, ShapeId};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
-use tutti_model::Node;
 
-/// A node at one moment.
-#[derive(Debug)]
-pub(crate) struct Offer {
-    /// The node, if there is one.
-    pub(crate) node: Option<Node>,
-    /// What is free there, by number of the resource.
-    pub(crate) free: Vec<i64>,
+/// What must be there at least for a unit to be placed. It may be there and the unit find no place all the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// Room for so many members, each kind by itself: shapes with how many members have them.
+    Room(Vec<(ShapeId, u32)>, u32),
+    /// Room for so many members of one shape in one domain of a level.
+    RoomInADomain(ShapeId, u32, HierarchyId, usize),
+    /// More than can be said in a sentence.
+    Anything,
 }
 
-impl Offer {
-    fn free(&self, resource: ResourceId) -> i64 {
-        self.free.get(resource.index()).copied().unwrap_or(0)
-    }
-
-    fn is_usable(&self, shape: &Shape) -> bool {
-        self.node.as_ref().is_some_and(|node| shape.forbidden(node).is_none())
-    }
-}
-
-/// What a unit sleeps on.
+/// What wakes a unit.
 #[derive(Debug)]
 pub(crate) struct WakesOn {
     /// What its members require.
     pub(crate) shapes: Vec<ShapeId>,
     /// True if it matters to which domains nodes belong.
     pub(crate) reads_domains: bool,
+    /// What it needs at least.
+    pub(crate) needs: Needs,
+    /// True if there was no node at all: then the first one is news, even if it is of no use.
+    pub(crate) lacks_nodes: bool,
+}
+
+#[derive(Debug, Clone)]
+struct Sleeper {
+    shapes: Vec<ShapeId>,
+    selectors: BTreeSet<SelectorId>,
+    needs: Needs,
 }
 
 /// Units that wait for room.
@@ -46,61 +54,59 @@ pub(crate) struct Sleepers {
     units: FxHashMap<UnitKey, Sleeper>,
     by_shape: BTreeMap<ShapeId, BTreeSet<UnitKey>>,
     by_selector: BTreeMap<SelectorId, BTreeSet<UnitKey>>,
-    /// Units that care about other pods, ports, domains, or volumes that other pods use or could have.
-    sensitive: BTreeSet<UnitKey>,
-}
-
-#[derive(Debug, Clone)]
-struct Sleeper {
-    shapes: Vec<ShapeId>,
-    selectors: BTreeSet<SelectorId>,
+    /// Units that other changes can unblock, see [`Triggers`].
+    by_domains: BTreeSet<UnitKey>,
+    by_ports: BTreeSet<UnitKey>,
+    by_attachments: BTreeSet<UnitKey>,
+    lack_nodes: BTreeSet<UnitKey>,
 }
 
 impl Sleepers {
     /// Puts a unit to sleep.
-    pub(crate) fn insert(&mut self, unit: UnitKey, wakes_on: WakesOn, shapes: &Shapes, counts: &Counts) {
+    pub(super) fn insert(&mut self, unit: UnitKey, wakes_on: WakesOn, state: &State) {
         self.remove(&unit);
-        let WakesOn { shapes: ids, reads_domains } = wakes_on;
-        if reads_domains {
-            self.sensitive.insert(unit.clone());
-        }
-        let mut selectors = BTreeSet::new();
+        let WakesOn { shapes: mut ids, reads_domains, needs, lacks_nodes } = wakes_on;
+        ids.sort_unstable();
+        ids.dedup();
+        let mut triggers = Triggers { domains: reads_domains, ..Triggers::default() };
         for &id in &ids {
-            let shape = shapes.get(id);
             self.by_shape.entry(id).or_default().insert(unit.clone());
-            selectors.extend(shape.inter_pod.pairs().map(|(selector, _)| selector));
-            // Who is only liked or disliked by others can be placed all the same.
-            let mut binding =
-                shape.matches.iter().filter(|&&selector| counts.is_binding(selector)).peekable();
-            let is_matched = binding.peek().is_some();
-            selectors.extend(binding);
-            let volumes = &shape.volumes;
-            let shares = !volumes.shared.is_empty() || !volumes.are_local();
-            if !shape.inter_pod.is_empty() || !shape.ports.is_empty() || is_matched || shares {
-                self.sensitive.insert(unit.clone());
-            }
+            triggers.add(state.shapes().get(id), &state.relations().counts);
         }
-        for &selector in &selectors {
+        for &selector in &triggers.selectors {
             self.by_selector.entry(selector).or_default().insert(unit.clone());
         }
-        self.units.insert(unit, Sleeper { shapes: ids, selectors });
+        for (is_set, units) in [
+            (triggers.domains, &mut self.by_domains),
+            (triggers.ports, &mut self.by_ports),
+            (triggers.attachments, &mut self.by_attachments),
+            (lacks_nodes, &mut self.lack_nodes),
+        ] {
+            if is_set {
+                units.insert(unit.clone());
+            }
+        }
+        let selectors = triggers.selectors;
+        self.units.insert(unit, Sleeper { shapes: ids, selectors, needs });
     }
 
     /// Forgets a unit.
-    pub(crate) fn remove(&mut self, unit: &UnitKey) {
-        let Some(sleeper) = self.units.remove(unit) else {
-            return;
-        };
+    pub(super) fn remove(&mut self, unit: &UnitKey) {
+        let Some(sleeper) = self.units.remove(unit) else { return };
         for shape in sleeper.shapes {
             remove_from(&mut self.by_shape, &shape, unit);
         }
         for selector in sleeper.selectors {
             remove_from(&mut self.by_selector, &selector, unit);
         }
-        self.sensitive.remove(unit);
+        for units in
+            [&mut self.by_domains, &mut self.by_ports, &mut self.by_attachments, &mut self.lack_nodes]
+        {
+            units.remove(unit);
+        }
     }
 
-    /// Everybody who sleeps, in no meaningful order.
+    /// Every unit that sleeps, in no meaningful order.
     pub(crate) fn units(&self) -> impl Iterator<Item = &UnitKey> {
         self.units.keys()
     }
@@ -110,86 +116,85 @@ impl Sleepers {
         self.units.contains_key(unit)
     }
 
-    /// True if nobody sleeps, so that nobody has to be looked for.
-    pub(crate) fn is_empty(&self) -> bool {
+    /// True if no unit sleeps, so that none has to be looked for.
+    pub(super) fn is_empty(&self) -> bool {
         self.units.is_empty()
     }
 
-    /// Takes out everybody to whom a node offers more than before.
-    pub(crate) fn wake_by_offer(
-        &mut self,
-        before: &Offer,
-        after: &Offer,
-        is_held: bool,
-        shapes: &Shapes,
+    /// Units to which a change of a node could be of use.
+    pub(super) fn helped_by_node(
+        &self,
+        node: NodeId,
+        freed: Freed,
+        facts: bool,
+        state: &mut State,
     ) -> BTreeSet<UnitKey> {
-        let mut woken = BTreeSet::new();
-        for (&id, units) in &self.by_shape {
-            let gain = gain(shapes.get(id), before, after);
-            let wakes = |unit: &&UnitKey| match gain {
-                Gain::Nothing => false,
-                // Members of one shape count copies; what does not make room for one more does not help. But whoever
-                // is above a promise on this node has more room there than is free.
-                Gain::Scraps => {
-                    is_held || self.units.get(*unit).is_some_and(|sleeper| sleeper.shapes.len() > 1)
+        let mut helped = BTreeSet::new();
+        if !freed.is_nothing() {
+            for (&id, units) in &self.by_shape {
+                let shape = std::sync::Arc::clone(state.shapes().get(id));
+                if !may_gain(&shape, node, freed, facts, state) {
+                    continue;
                 }
-                Gain::Copies => true,
-            };
-            woken.extend(units.iter().filter(wakes).cloned());
+                let has_room = state.nodes().room(node, &shape) > 0;
+                for unit in units {
+                    if let Some(sleeper) = self.units.get(unit)
+                        && (state.may_lift_holds(unit) || sleeper.could_be_placed(has_room, state))
+                    {
+                        helped.insert(unit.clone());
+                    }
+                }
+            }
         }
-        // A domain that comes or goes changes what is even, near or apart, whatever is free there.
-        if before.node != after.node {
-            woken.extend(self.sensitive.iter().cloned());
+        // A domain that comes or goes changes what is spread, near or apart, whatever is free there.
+        if facts {
+            helped.extend(self.by_domains.iter().cloned());
+            helped.extend(self.lack_nodes.iter().cloned());
         }
-        self.take_out(woken)
+        helped
     }
 
-    /// Takes out everybody who cares about a pod of this shape having come or gone.
-    pub(crate) fn wake_by_pod(&mut self, shape: &Shape) -> BTreeSet<UnitKey> {
-        let mut woken = BTreeSet::new();
-        for selector in
-            shape.matches.iter().chain(shape.inter_pod.anti_affinity.iter().map(|(selector, _)| selector))
-        {
-            woken.extend(self.by_selector.get(selector).into_iter().flatten().cloned());
-        }
-        if !shape.ports.is_empty() || !shape.volumes.shared.is_empty() {
-            woken.extend(self.sensitive.iter().cloned());
-        }
-        self.take_out(woken)
+    /// Units to which it matters how many pods a selector matches.
+    pub(super) fn helped_by_selector(&self, selector: SelectorId) -> impl Iterator<Item = &UnitKey> {
+        self.by_selector.get(&selector).into_iter().flatten()
     }
 
-    fn take_out(&mut self, woken: BTreeSet<UnitKey>) -> BTreeSet<UnitKey> {
-        for unit in &woken {
-            self.remove(unit);
-        }
-        woken
+    /// Units that host ports in use keep from being placed.
+    pub(super) fn helped_by_ports(&self) -> &BTreeSet<UnitKey> {
+        &self.by_ports
+    }
+
+    /// Units to which volumes that several pods use matter.
+    pub(super) fn helped_by_attachments(&self) -> &BTreeSet<UnitKey> {
+        &self.by_attachments
     }
 }
 
-/// What a change of a node gives to a shape.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Gain {
-    /// Nothing.
-    Nothing,
-    /// Not room for one more copy, but room that together with other shapes may complete a placement.
-    Scraps,
-    /// Room for more copies.
-    Copies,
+impl Sleeper {
+    /// False if what it needs is not there, so that trying is in vain. `has_room` says whether the node that has changed
+    /// takes one more copy of one of its shapes.
+    fn could_be_placed(&self, has_room: bool, state: &mut State) -> bool {
+        match &self.needs {
+            // Members of one shape count copies; what does not make room for one more does not help. With several
+            // shapes, scraps may complete a placement.
+            Needs::Room(kinds, need) => {
+                if kinds.len() == 1 && !has_room {
+                    return false;
+                }
+                let fit = |&(shape, count): &(ShapeId, u32)| state.room(shape).min(u64::from(count));
+                kinds.iter().map(fit).sum::<u64>() >= u64::from(*need)
+            }
+            &Needs::RoomInADomain(shape, need, hierarchy, level) => {
+                has_room && state.room_in_a_domain(shape, hierarchy, level) >= u64::from(need)
+            }
+            Needs::Anything => true,
+        }
+    }
 }
 
-fn gain(shape: &Shape, before: &Offer, after: &Offer) -> Gain {
-    if !after.is_usable(shape) {
-        return Gain::Nothing;
-    }
-    let copies_before =
-        if before.is_usable(shape) { shape.copies(|resource| before.free(resource)) } else { 0 };
-    if shape.copies(|resource| after.free(resource)) > copies_before {
-        return Gain::Copies;
-    }
-    // Volumes that others use, too, are not counted by copies.
-    if shape.volumes.shared.iter().any(|&(resource, _)| after.free(resource) > before.free(resource)) {
-        return Gain::Copies;
-    }
-    let more = |&(resource, _): &(ResourceId, i64)| after.free(resource) > before.free(resource);
-    if shape.requests.iter().any(more) { Gain::Scraps } else { Gain::Nothing }
+/// True if a node that has changed like this may have more to offer to a shape.
+fn may_gain(shape: &Shape, node: NodeId, freed: Freed, facts: bool, state: &State) -> bool {
+    let shared = shape.volumes.shared.iter().map(|(resource, _)| resource);
+    let mut asked = shape.requests.iter().map(|(resource, _)| resource).chain(shared);
+    (facts || asked.any(|&resource| freed.has(resource))) && state.nodes().is_open_to(node, shape)
 }

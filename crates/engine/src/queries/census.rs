@@ -1,9 +1,11 @@
 //! How many wait, and for what.
 
+use crate::agenda::Agenda;
 use crate::decision::{Seat, UnitKey};
-use crate::engine::Engine;
+use crate::state::State;
 use crate::state::pods::Sits;
-use tutti_model::{ObjectKey, ResourceList, Time};
+use std::collections::BTreeSet;
+use tutti_model::Time;
 
 /// Units and the pods in them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -33,7 +35,7 @@ pub struct Census {
 
 /// Where somebody waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum WaitState {
     /// In the queue, to be decided.
     Ready,
     /// In the queue, after a pause.
@@ -42,7 +44,7 @@ pub enum Place {
     Asleep,
 }
 
-impl Place {
+impl WaitState {
     /// In one word.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -61,80 +63,48 @@ impl Place {
     }
 }
 
-impl Engine {
-    /// Everybody who waits, and where; those who are next first.
-    pub fn waiters(&self) -> Vec<(UnitKey, Place)> {
-        let mut asleep: Vec<(UnitKey, Place)> =
-            self.sleepers.units().map(|unit| (unit.clone(), Place::Asleep)).collect();
-        asleep.sort_unstable();
-        let queued = self.queue.in_order().filter(|(unit, _)| !self.touched.contains(unit));
-        let about_to = self.about_to_queue().map(|unit| (unit.clone(), Place::Ready));
-        queued.chain(about_to).chain(asleep).collect()
-    }
+/// Seats that were decided and that the API server has not confirmed, by pod.
+pub(crate) fn assumed(state: &State) -> Vec<Seat> {
+    let seat = |(key, row): (&tutti_model::ObjectKey, &crate::state::pods::PodRow)| match row.sits {
+        Sits::Assumed(node) => {
+            let (uid, node) = (row.uid.clone(), state.nodes().name(node).clone());
+            Some(Seat { pod: key.clone(), uid, node })
+        }
+        Sits::Nowhere | Sits::Bound(_) => None,
+    };
+    let mut seats: Vec<Seat> = state.pods().iter().filter_map(seat).collect();
+    seats.sort_unstable_by(|a, b| a.pod.cmp(&b.pod));
+    seats
+}
 
-    /// Seats that were decided and that the API server has not confirmed, by pod.
-    pub fn assumed(&self) -> Vec<Seat> {
-        let mut seats: Vec<Seat> = self
-            .pods
-            .iter()
-            .filter_map(|(key, row)| match row.sits {
-                Sits::Assumed(node) => {
-                    let (uid, node) = (row.uid.clone(), self.nodes.name(node).clone());
-                    Some(Seat { pod: key.clone(), uid, node })
-                }
-                Sits::Nowhere | Sits::Bound(_) => None,
-            })
-            .collect();
-        seats.sort_unstable_by(|a, b| a.pod.cmp(&b.pod));
-        seats
-    }
-
-    /// Units that are not to be tried, in order.
-    pub fn suspended(&self) -> Vec<UnitKey> {
-        let mut units: Vec<UnitKey> = self.suspended.iter().cloned().collect();
-        units.sort_unstable();
-        units
-    }
-
-    /// Counts who waits. Goes through all pods.
-    pub fn census(&self) -> Census {
-        let mut census = Census::default();
-        let mut counted = std::collections::BTreeSet::new();
-        for (key, row) in self.pods.iter() {
-            if !self.serves(&row.scheduler_name) {
-                continue;
-            }
-            if row.gated && row.is_live() && row.node().is_none() {
-                census.gated += 1;
-            }
-            if !row.wants_seat() {
-                continue;
-            }
-            let unit = self.pods.unit_of(key, row);
-            let waiters = match self.queue.is_paused(&unit) {
-                _ if self.touched.contains(&unit) => &mut census.active,
-                Some(false) => &mut census.active,
-                Some(true) => &mut census.backoff,
-                None if self.sleepers.contains(&unit) => &mut census.unschedulable,
-                None => &mut census.incomplete,
-            };
-            waiters.pods += 1;
-            match &unit {
-                UnitKey::Pod(_) => waiters.single_pods += 1,
-                UnitKey::Group(_) | UnitKey::Composite(_) => {
-                    waiters.groups += u64::from(counted.insert(unit));
-                }
+/// Counts the units that wait. Goes through all pods.
+pub(crate) fn census(state: &State, agenda: &Agenda) -> Census {
+    let mut census = Census::default();
+    let mut counted = BTreeSet::new();
+    for (key, row) in state.pods().iter() {
+        if !state.profiles().serve(&row.scheduler_name) {
+            continue;
+        }
+        if row.gated && row.is_live() && row.node().is_none() {
+            census.gated += 1;
+        }
+        if !row.wants_seat() {
+            continue;
+        }
+        let unit = state.pods().unit_of(key, row);
+        let waiters = match agenda.wait_state(&unit) {
+            Some(WaitState::Ready) => &mut census.active,
+            Some(WaitState::Paused(_)) => &mut census.backoff,
+            Some(WaitState::Asleep) => &mut census.unschedulable,
+            None => &mut census.incomplete,
+        };
+        waiters.pods += 1;
+        match &unit {
+            UnitKey::Pod(_) => waiters.single_pods += 1,
+            UnitKey::Group(_) | UnitKey::Composite(_) => {
+                waiters.groups += u64::from(counted.insert(unit));
             }
         }
-        census
     }
-
-    /// What a pod takes from its node; nothing if it is not known.
-    pub fn requests_of(&self, pod: &ObjectKey) -> ResourceList {
-        let Some(row) = self.pods.pod(pod) else {
-            return ResourceList::new();
-        };
-        let requests = &self.shapes.get(row.shape).requests;
-        requests.iter().map(|&(id, amount)| (self.resources.name(id).clone(), amount)).collect()
-    }
+    census
 }

@@ -1,6 +1,6 @@
 //! Questions about the cluster that decide nothing.
 
 pub mod census;
-mod keep_seat;
-mod probe;
+pub(crate) mod keep_seat;
+pub(crate) mod probe;
 pub mod survey;

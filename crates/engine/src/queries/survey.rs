@@ -1,7 +1,6 @@
 //! How much room there is, domain by domain: the sums that decide where groups go, for whoever wants to look at them.
 
-use crate::engine::Engine;
-use crate::event::Event;
+use crate::state::State;
 use crate::state::hierarchy::NO_DOMAIN;
 use crate::state::nodes::NodeId;
 use std::collections::BTreeMap;
@@ -27,65 +26,60 @@ pub struct DomainRoom {
     pub room: Vec<u64>,
 }
 
-impl Engine {
-    /// The room that domains of these levels (label keys, wide to narrow) have for pods like these.
-    ///
-    /// Each kind is looked at for itself. What pods ask of nodes counts; wishes about other pods, claims, groups and
-    /// gates play no part.
-    pub fn survey(&self, levels: &[Text], kinds: &[Pod]) -> Survey {
-        let mut trial = self.clone();
-        let nodes: Vec<NodeId> = trial.nodes.ids().filter(|&node| trial.nodes.node(node).is_some()).collect();
-        let mut by_node: BTreeMap<Text, Vec<u64>> =
-            nodes.iter().map(|&node| (trial.nodes.name(node).clone(), Vec::new())).collect();
-        let hierarchy = trial.relations.hierarchies.acquire(levels, &trial.nodes);
-        let mut rooms: Vec<Vec<Vec<u64>>> = Vec::with_capacity(kinds.len());
-        for (index, kind) in kinds.iter().enumerate() {
-            let probe = trial.probe(kind, index);
-            let Some(id) = trial.pods.pod(&probe).map(|row| row.shape) else { continue };
-            let (tables, _) = trial.tables();
-            let room = tables.rooms.of(id, tables.shapes.get(id), tables.nodes);
-            let (by_domain, on_nodes) = room.by_domain(hierarchy, &tables.relations.hierarchies);
-            rooms.push(by_domain.to_vec());
-            for &node in &nodes {
-                let count = on_nodes.get(node.index()).copied().unwrap_or(0);
-                by_node.entry(tables.nodes.name(node).clone()).or_default().push(u64::from(count));
-            }
+/// The room that domains of these levels have for pods like these. Uses the state up.
+pub(crate) fn survey(mut state: State, levels: &[Text], kinds: &[Pod]) -> Survey {
+    let nodes: Vec<NodeId> = state.nodes().ids().filter(|&node| state.nodes().node(node).is_some()).collect();
+    let mut by_node: BTreeMap<Text, Vec<u64>> =
+        nodes.iter().map(|&node| (state.nodes().name(node).clone(), Vec::new())).collect();
+    let hierarchy = state.acquire_levels(levels);
+    let mut rooms: Vec<Vec<Vec<u64>>> = Vec::with_capacity(kinds.len());
+    for (index, kind) in kinds.iter().enumerate() {
+        let probe = probe(&mut state, kind, index);
+        let Some(id) = state.pods().pod(&probe).map(|row| row.shape) else { continue };
+        let tables = state.tables();
+        let room = tables.rooms.of(id, tables.shapes.get(id), tables.nodes, tables.changes);
+        let (by_domain, on_nodes) = room.by_domain(hierarchy, &tables.relations.hierarchies);
+        rooms.push(by_domain.to_vec());
+        for &node in &nodes {
+            let count = on_nodes.get(node.index()).copied().unwrap_or(0);
+            by_node.entry(tables.nodes.name(node).clone()).or_default().push(u64::from(count));
         }
-        let tree = trial.relations.hierarchies.get(hierarchy);
-        let mut domains = Vec::new();
-        for level in 0..tree.levels_count() {
-            let mut nodes_of: BTreeMap<u32, Vec<Text>> = BTreeMap::new();
-            for &node in nodes.iter().filter(|&&node| tree.domain(level, node) != NO_DOMAIN) {
-                nodes_of.entry(tree.domain(level, node)).or_default().push(trial.nodes.name(node).clone());
-            }
-            for (domain, mut names) in nodes_of {
-                names.sort_unstable();
-                domains.push(DomainRoom {
-                    path: tree.path(level, domain).into_iter().cloned().collect(),
-                    nodes: names,
-                    room: rooms.iter().map(|by_level| by_level[level][domain as usize]).collect(),
-                });
-            }
-        }
-        domains.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-        Survey { domains, by_node }
     }
+    let tree = state.relations().hierarchies.get(hierarchy);
+    let mut domains = Vec::new();
+    for level in 0..tree.levels_count() {
+        let mut nodes_of: BTreeMap<u32, Vec<Text>> = BTreeMap::new();
+        for &node in nodes.iter().filter(|&&node| tree.domain(level, node) != NO_DOMAIN) {
+            nodes_of.entry(tree.domain(level, node)).or_default().push(state.nodes().name(node).clone());
+        }
+        for (domain, mut names) in nodes_of {
+            names.sort_unstable();
+            domains.push(DomainRoom {
+                path: tree.path(level, domain).into_iter().cloned().collect(),
+                nodes: names,
+                room: rooms.iter().map(|by_level| by_level[level][domain as usize]).collect(),
+            });
+        }
+    }
+    domains.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    Survey { domains, by_node }
+}
 
-    /// Lets a pod like this one wait for itself and gives its name. Nobody else has no namespace. Leaves the pod behind, so
-    /// this is for a copy.
-    fn probe(&mut self, kind: &Pod, index: usize) -> ObjectKey {
-        let key = ObjectKey::new("", format!("kind-{index}"));
-        let (node, nominated, group) = (None, None, None);
-        let pod = Pod { key: key.clone(), uid: key.name.clone(), node, nominated, group, ..kind.clone() };
-        self.apply(Event::PodSet(Box::new(pod)), Time::default());
-        key
-    }
+/// Lets a pod like this one wait by itself and gives its name. No other pod has no namespace.
+fn probe(state: &mut State, kind: &Pod, index: usize) -> ObjectKey {
+    let key = ObjectKey::new("", format!("kind-{index}"));
+    let (node, nominated, group) = (None, None, None);
+    let pod = Pod { key: key.clone(), uid: key.name.clone(), node, nominated, group, ..kind.clone() };
+    state.set_pod(&pod, Time::default());
+    key
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Config;
+    use crate::config::Config;
+    use crate::engine::Engine;
+    use crate::event::Event;
     use tutti_model::scenario::Scenario;
 
     fn engine(text: &str) -> Engine {

@@ -3,7 +3,8 @@
 
 use super::fit::Strategy;
 use super::profile::{Aspect, Profile, Weights};
-use super::{Usage, balanced, image_locality, node_affinity, taint_toleration};
+use super::{Usage, balanced, image_locality};
+use crate::rules::{node_affinity, taints};
 use crate::state::images::{ImageId, Images};
 use crate::state::nodes::{NodeId, NodeTable};
 use crate::state::shape::{ResourceId, Resources, Shape};
@@ -74,7 +75,7 @@ impl Scoring {
 
     /// What a class adds to the score, given the extremes among the nodes that will do.
     pub(crate) fn of_class(&self, class: Class, worst: Class) -> i64 {
-        let taints = taint_toleration::score(class.taints, worst.taints);
+        let taints = taints::score(class.taints, worst.taints);
         let affinity = node_affinity::score(class.affinity, worst.affinity);
         i64::from(self.weights.taint_toleration) * taints + i64::from(self.weights.node_affinity) * affinity
     }
@@ -190,7 +191,7 @@ fn usage(nodes: &NodeTable, node: NodeId, resource: ResourceId, padding: i64, as
 fn class(shape: &Shape, nodes: &NodeTable, node: NodeId) -> Class {
     match nodes.node(node) {
         Some(node) if !node.taints.is_empty() || !shape.prefers.is_empty() => Class {
-            taints: taint_toleration::count(&node.taints, shape.tolerations()),
+            taints: taints::count(&node.taints, &shape.tolerations),
             affinity: node_affinity::sum(&shape.prefers, node),
         },
         _ => Class::default(),

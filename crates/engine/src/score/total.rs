@@ -2,6 +2,7 @@
 
 use super::rating::{Class, Rating, Scoring};
 use super::{inter_pod, topology_spread};
+use crate::rules::{node_affinity, taints};
 use crate::state::counts::{Pull, SelectorId};
 use crate::state::nodes::{NodeId, NodeTable};
 use crate::state::relations::Relations;
@@ -136,8 +137,8 @@ impl Scene<'_> {
         for (node, tally) in self.relations.counts.matched_by_node(spread.selector) {
             let Some(object) = self.nodes.node(node) else { continue };
             let counts = self.takes_part(node)
-                && (!spread.honors_affinity || self.shape.selects(object))
-                && (!spread.honors_taints || self.shape.tolerates(object));
+                && (!spread.honors_affinity || node_affinity::selects(self.shape, object))
+                && (!spread.honors_taints || taints::tolerates(self.shape, object));
             if let Some(domain) = self.domain_or_empty(spread, node).filter(|_| counts) {
                 by_domain[domain.index()] += u64::from(tally.lasting);
             }

@@ -30,14 +30,17 @@ pub(super) struct Kept(u64);
 impl Budget {
     /// A budget that lasts for so many branches of a search.
     pub(crate) fn of_branches(branches: u32) -> Self {
-        let all = u64::from(branches) * STEPS_PER_BRANCH;
+        Self::of_steps(u64::from(branches) * STEPS_PER_BRANCH)
+    }
+
+    fn of_steps(all: u64) -> Self {
         let explanation = all / EXPLANATION_SHARE;
         Self { steps_left: all - explanation, kept: 0, explanation, all }
     }
 
     /// Pays for work that is about to be done; false if there is not enough left for it.
     #[must_use]
-    pub(super) fn spend(&mut self, steps: usize) -> bool {
+    pub(crate) fn spend(&mut self, steps: usize) -> bool {
         match self.steps_left.checked_sub(steps as u64) {
             Some(left) => {
                 self.steps_left = left;
@@ -56,7 +59,7 @@ impl Budget {
     }
 
     /// Steps that may be spent now.
-    pub(super) fn steps_left(&self) -> u64 {
+    pub(crate) fn steps_left(&self) -> u64 {
         self.steps_left
     }
 
@@ -64,11 +67,11 @@ impl Budget {
     pub(super) fn share<T>(&mut self, share: u64, work: impl FnOnce(&mut Self) -> T) -> T {
         let kept = self.keep(share);
         let result = work(self);
-        self.give_back(kept);
+        self.restore(kept);
         result
     }
 
-    /// Leaves one part in `share` of what is left, until what is kept is given back.
+    /// Leaves one part in `share` of what is left, until what is kept is restored.
     pub(super) fn keep(&mut self, share: u64) -> Kept {
         let kept = self.steps_left - self.steps_left / share.max(1);
         self.steps_left -= kept;
@@ -77,9 +80,22 @@ impl Budget {
     }
 
     /// See [`Budget::keep`].
-    pub(super) fn give_back(&mut self, Kept(kept): Kept) {
+    pub(super) fn restore(&mut self, Kept(kept): Kept) {
         self.kept -= kept;
         self.steps_left += kept;
+    }
+
+    /// A part of the budget, for one attempt. What is left of it is to be given back.
+    pub(crate) fn split(&mut self, steps: u64) -> Self {
+        let steps = steps.min(self.steps_left);
+        self.steps_left -= steps;
+        Self::of_steps(steps)
+    }
+
+    /// Takes back what is left of a part.
+    pub(crate) fn give_back(&mut self, part: Self) {
+        let Self { steps_left, kept, explanation, .. } = part;
+        self.steps_left += steps_left + kept + explanation;
     }
 
     /// From now on the explanation may use what was kept for it.

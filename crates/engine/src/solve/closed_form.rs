@@ -1,9 +1,12 @@
 //! Members of one shape with wishes about each other, where the structure is simple enough for an exact answer
 //! without search: at most one per domain; evenly over domains; all in one domain.
 
-use super::constraints::{AffinityKey, AntiAffinityRule, NO_DOMAIN, SpreadRule};
 use super::problem::Problem;
 use super::single;
+use crate::rules::NO_DOMAIN;
+use crate::rules::affinity::AffinityKey;
+use crate::rules::anti_affinity::AntiAffinityRule;
+use crate::rules::spread::SpreadRule;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,20 +17,19 @@ pub(super) type Fill = Vec<(usize, u32)>;
 /// The most members of a problem's only kind that can be placed, up to `wanted`, or nothing if the structure is not
 /// one of those known here. `order` lists all bins that will do, most welcome first.
 pub(super) fn fill(problem: &Problem, wanted: u32, order: &[usize]) -> Option<Fill> {
-    if wanted == 1 {
+    // Of members that need the same exclusive claim, one can be placed.
+    if wanted == 1 || problem.constraints.exclusive_claims.binds(0) {
         let acceptable = single::acceptable(problem);
         return Some(order.iter().find(|&&bin| acceptable(bin)).map(|&bin| (bin, 1)).into_iter().collect());
     }
     let rules = &problem.constraints;
-    if !rules.volumes.are_local() {
+    if !rules.volume_matching.are_local() {
         return None;
     }
     // Rules that do not bind members to each other have become part of what is allowed.
-    let anti_affinity: Vec<&AntiAffinityRule> =
-        rules.anti_affinity.iter().filter(|rule| rule.owns[0] && rule.matched[0]).collect();
-    let affinity = rules.affinity[0].as_ref().filter(|affinity| affinity.matched[0]);
-    let spread = &rules.spread[0];
-    match (&anti_affinity[..], affinity, &spread[..]) {
+    let anti_affinity: Vec<&AntiAffinityRule> = rules.anti_affinity.within(0).collect();
+    let affinity = rules.affinity.of(0).filter(|affinity| affinity.matched[0]);
+    match (&anti_affinity[..], affinity, rules.spread.of(0)) {
         ([], None, []) => Some(in_order(problem, wanted, order, |_| true)),
         ([rule], None, []) => Some(one_per_domain(problem, wanted, order, rule)),
         ([], None, [rule]) if rule.counted[0] => Some(evenly(problem, wanted, order, rule)),

@@ -1,8 +1,9 @@
 //! Constructions: place member after member, each where it leaves the least over. Fast, and not complete.
 
 use super::budget::Budget;
-use super::constraints::Loads;
 use super::problem::Problem;
+use crate::rules::Loads;
+use crate::rules::resources::fits;
 use crate::state::nodes::NodeId;
 
 /// Domains of an affinity wish that are tried one by one.
@@ -119,7 +120,7 @@ pub(super) fn best(problem: &Problem, budget: &mut Budget) -> Packing {
     let mut best = Packing::empty(problem);
     for mut order in [hard_first, few_options_first, easy_first] {
         // Whoever others want to be near comes before those who want it.
-        order.sort_by_key(|&kind| problem.constraints.affinity[kind].is_some());
+        order.sort_by_key(|&kind| problem.constraints.affinity.of(kind).is_some());
         for within in domains_to_try(problem, budget) {
             if !budget.spend(4 * problem.bins.len() + problem.constraints_cost()) {
                 return best;
@@ -139,13 +140,7 @@ pub(super) fn best(problem: &Problem, budget: &mut Budget) -> Packing {
 /// Where members that want to be near each other are looked for: in each domain by itself, roomiest first, then
 /// anywhere. A single "anywhere" if nobody has such a wish.
 fn domains_to_try(problem: &Problem, budget: &mut Budget) -> Vec<Option<(usize, u32)>> {
-    let wisher = problem
-        .constraints
-        .affinity
-        .iter()
-        .position(|affinity| affinity.as_ref().is_some_and(|affinity| affinity.matched.contains(&true)));
-    let affinity = wisher.and_then(|kind| Some((kind, problem.constraints.affinity[kind].as_ref()?)));
-    let Some((kind, affinity)) = affinity else {
+    let Some((kind, affinity)) = problem.constraints.affinity.first_served() else {
         return vec![None];
     };
     let Some(key) = affinity.keys.first() else {
@@ -181,21 +176,21 @@ fn in_order(
     budget: &mut Budget,
 ) -> Packing {
     let mut packing = Packing::empty(problem);
-    let mut loads = Loads::new(problem, &problem.constraints);
+    let mut loads = Loads::new(&problem.constraints);
     // Bins of a class are alike until one is used; so only the first unused one of each is looked at.
     let mut unused: Vec<Vec<usize>> = vec![Vec::new(); problem.classes_count];
     for bin in (0..problem.bins.len()).rev() {
         unused[problem.class_of[bin] as usize].push(bin);
     }
     let domains = within.and_then(|(kind, domain)| {
-        let affinity = problem.constraints.affinity[kind].as_ref()?;
+        let affinity = problem.constraints.affinity.of(kind)?;
         Some((&affinity.keys.first()?.domain, domain))
     });
     let rules_bind = !problem.constraints.is_empty();
     let cost = 4 + LEFT_OVER * problem.resources.len() + if rules_bind { STEPS_OF_RULES } else { 0 };
     let cost_of_a_put = problem.cost_of_a_put();
     for &kind in order {
-        let domains = domains.filter(|_| problem.constraints.affinity[kind].is_some());
+        let domains = domains.filter(|_| problem.constraints.affinity.of(kind).is_some());
         let is_within = |bin: usize| domains.is_none_or(|(of_bin, domain)| of_bin[bin] == domain);
         let mut left = problem.kinds[kind].count;
         while left > 0 && budget.spend(cost_of_a_put + cost * (packing.used.len() + unused.len())) {
@@ -227,11 +222,6 @@ fn in_order(
         }
     }
     if loads.holds() { packing } else { Packing::empty(problem) }
-}
-
-/// True if a demand fits into what is free.
-pub(super) fn fits(demand: &[i64], free: &[i64]) -> bool {
-    demand.iter().zip(free).all(|(demand, free)| demand <= free)
 }
 
 /// What stays unused, in billionths of all that is free, summed over resources.

@@ -11,7 +11,7 @@ pub(crate) fn feasible(request: &Request, tables: &mut Tables<'_>, branches_max:
     if let [(id, _)] = request.shapes[..] {
         let shape = Arc::clone(tables.shapes.get(id));
         if tables.is_independent(&shape) {
-            let room = tables.rooms.of(id, &shape, tables.nodes);
+            let room = tables.rooms.of(id, &shape, tables.nodes, tables.changes);
             return tables.nodes.ids().filter(|&node| room.on(node) >= request.need).collect();
         }
     }

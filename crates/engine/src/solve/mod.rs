@@ -13,7 +13,6 @@
 
 mod budget;
 mod closed_form;
-mod constraints;
 mod construct;
 mod cover;
 mod descent;
@@ -30,9 +29,10 @@ mod request;
 mod search;
 mod single;
 mod tree;
-mod volumes;
 
 use crate::refusal::NoRoom;
+use crate::rules;
+use crate::state::changes::ChangeLog;
 use crate::state::nodes::{NodeId, NodeTable};
 use crate::state::relations::Relations;
 use crate::state::room::Rooms;
@@ -69,6 +69,7 @@ pub(crate) struct Tables<'a> {
     pub(crate) resources: &'a Resources,
     pub(crate) relations: &'a Relations,
     pub(crate) volumes: &'a Volumes,
+    pub(crate) changes: &'a ChangeLog,
     pub(crate) rooms: &'a mut Rooms,
     pub(crate) limits: Limits,
 }
@@ -76,11 +77,7 @@ pub(crate) struct Tables<'a> {
 impl Tables<'_> {
     /// True if other pods, ports and free volumes do not matter to a shape.
     fn is_independent(&self, shape: &Shape) -> bool {
-        let guarded = |&selector| !self.relations.counts.guarded_keys(selector).is_empty();
-        shape.inter_pod.is_empty()
-            && shape.ports.is_empty()
-            && shape.volumes.are_local()
-            && !shape.matches.iter().any(guarded)
+        rules::is_independent(shape, self.relations)
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) fn solve(
     // Nothing is searched for; what is looked at grows with the number of nodes.
     budget.charge(tables.nodes.rows_count());
     let shape = Arc::clone(tables.shapes.get(id));
-    let (room, scoring) = tables.rooms.ranked(id, &shape, style, tables.nodes);
+    let (room, scoring) = tables.rooms.ranked(id, &shape, style, tables.nodes, tables.changes);
     if room.total() < u64::from(need) {
         let fit = room.total() as u32;
         return Outcome::Infeasible(explain::one_shape(

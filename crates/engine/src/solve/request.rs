@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tutti_model::{Strength, Text};
 
 /// What is asked for.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Request {
     /// How many members of each kind want a seat. A kind is a shape; in a tree, a shape in one group and slice.
     pub(crate) shapes: Vec<(ShapeId, u32)>,
@@ -38,7 +38,7 @@ impl Request {
 }
 
 /// Groups and composites.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Tree {
     /// The root first, every parent before its children, children by name.
     pub(crate) parts: Vec<Part>,
@@ -58,7 +58,7 @@ pub(crate) struct Belonging {
 }
 
 /// A group or composite.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Part {
     /// Its name, for explanations.
     pub(crate) name: Text,
@@ -82,7 +82,7 @@ pub(crate) struct Part {
 }
 
 /// A member that has a seat.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct RunningMember {
     pub(crate) node: NodeId,
     pub(crate) slice: Option<u32>,
@@ -90,7 +90,7 @@ pub(crate) struct RunningMember {
 }
 
 /// Members share domains in parcels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct SliceRule {
     /// Level of the part's hierarchy.
     pub(crate) level: usize,
@@ -98,7 +98,7 @@ pub(crate) struct SliceRule {
 }
 
 /// Children keep away from each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ChildSpread {
     /// Level of the part's hierarchy.
     pub(crate) level: usize,

@@ -1,16 +1,17 @@
-//! Who is matched by whose wishes, and how many of them are where.
+//! Which pods are selected by inter-pod terms, and how many of them are where.
 //!
-//! A *matcher* is the "which pods" of a wish. It lives while some pod carries the wish. For every live matcher the
-//! engine knows which pods match, how many of them sit on each node and, for the topology keys it is used with, in
-//! each domain. A second tally counts the owners of anti-affinity wishes, because those keep others away.
+//! A *selector* is the "which pods" of a term. It lives while some pod carries the term. For every live selector the
+//! engine knows how many of the pods that match sit on each node and, for the topology keys it is used with, in each
+//! domain. A second tally counts the owners of anti-affinity terms, because those keep others away.
 
 use crate::state::nodes::NodeId;
+use crate::state::selector_index::{Entry, SelectorIndex};
 use crate::state::topology::{DomainId, KeyId, Topology};
 use rustc_hash::FxHashMap;
-use std::collections::BTreeSet;
-use tutti_model::{ObjectKey, PodSelector, Text};
+use std::sync::Arc;
+use tutti_model::{PodSelector, Text};
 
-/// A matcher, as the engine numbers it.
+/// A selector, as the engine numbers it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct SelectorId(u32);
 
@@ -43,64 +44,82 @@ impl Tally {
     }
 }
 
-/// What pods on a node that wish for matching pods add up to.
+/// What the terms of pods on a node that speak of matching pods add up to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Pull {
-    /// InterPodTerms, of whatever weight.
+    /// Terms, of whatever weight.
     owners: u32,
     /// Sum of the weights of preferences, below zero for those that want matching pods away.
     pub(crate) weight: i64,
-    /// Required wishes to have matching pods near.
+    /// Required affinity terms.
     pub(crate) required: u32,
 }
 
-/// How much a wish pulls matching pods.
+/// How much a term pulls matching pods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Strength {
     Preferred(i64),
     Required,
 }
 
-/// Pods by node, and by domain of one key.
+/// Pods by node, and by domain of the keys in use. Only what is not zero has an entry.
 #[derive(Debug, Clone, Default)]
 struct Spots {
     by_node: FxHashMap<NodeId, Tally>,
-    by_key: FxHashMap<KeyId, (u32, Vec<Tally>)>,
+    by_key: FxHashMap<KeyId, ByDomain>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct ByDomain {
+    uses: u32,
+    tallies: FxHashMap<DomainId, Tally>,
+}
+
+/// What a change of counts means for a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// The first pod came.
+    Occupied,
+    /// The last pod left.
+    Vacated,
+    /// Neither.
+    Same,
 }
 
 impl Spots {
-    fn shift(&mut self, node: NodeId, tally: Tally, add: bool, topology: &Topology) {
-        let entry = self.by_node.entry(node).or_default();
-        entry.shift(tally, add);
-        if *entry == Tally::default() {
-            self.by_node.remove(&node);
-        }
-        for (&key, (_, domains)) in &mut self.by_key {
+    fn shift(&mut self, node: NodeId, tally: Tally, add: bool, topology: &Topology) -> Turn {
+        let was_occupied = self.by_node.contains_key(&node);
+        shift(&mut self.by_node, node, tally, add);
+        for (&key, by_domain) in &mut self.by_key {
             if let Some(domain) = topology.domain(key, node) {
-                let entry = slot(domains, domain);
-                entry.shift(tally, add);
+                shift(&mut by_domain.tallies, domain, tally, add);
             }
+        }
+        match (was_occupied, self.by_node.contains_key(&node)) {
+            (false, true) => Turn::Occupied,
+            (true, false) => Turn::Vacated,
+            _ => Turn::Same,
         }
     }
 
     fn use_key(&mut self, key: KeyId, topology: &Topology) {
         let by_node = &self.by_node;
-        let (uses, _) = self.by_key.entry(key).or_insert_with(|| {
-            let mut domains = Vec::new();
+        let by_domain = self.by_key.entry(key).or_insert_with(|| {
+            let mut by_domain = ByDomain::default();
             for (&node, &tally) in by_node {
                 if let Some(domain) = topology.domain(key, node) {
-                    slot(&mut domains, domain).add(tally);
+                    shift(&mut by_domain.tallies, domain, tally, true);
                 }
             }
-            (0, domains)
+            by_domain
         });
-        *uses += 1;
+        by_domain.uses += 1;
     }
 
     fn drop_key(&mut self, key: KeyId) {
-        if let Some((uses, _)) = self.by_key.get_mut(&key) {
-            *uses -= 1;
-            if *uses == 0 {
+        if let Some(by_domain) = self.by_key.get_mut(&key) {
+            by_domain.uses -= 1;
+            if by_domain.uses == 0 {
                 self.by_key.remove(&key);
             }
         }
@@ -110,53 +129,57 @@ impl Spots {
         let Some(&tally) = self.by_node.get(&node) else {
             return;
         };
-        let Some((_, domains)) = self.by_key.get_mut(&key) else {
+        let Some(by_domain) = self.by_key.get_mut(&key) else {
             return;
         };
         if let Some(from) = from {
-            slot(domains, from).subtract(tally);
+            shift(&mut by_domain.tallies, from, tally, false);
         }
         if let Some(to) = to {
-            slot(domains, to).add(tally);
+            shift(&mut by_domain.tallies, to, tally, true);
         }
     }
 
     fn in_domain(&self, key: KeyId, domain: DomainId) -> Tally {
-        self.by_key
-            .get(&key)
-            .and_then(|(_, domains)| domains.get(domain.index()))
-            .copied()
-            .unwrap_or_default()
+        let by_domain = self.by_key.get(&key);
+        by_domain.and_then(|by_domain| by_domain.tallies.get(&domain)).copied().unwrap_or_default()
     }
 }
 
-fn slot(domains: &mut Vec<Tally>, domain: DomainId) -> &mut Tally {
-    if domains.len() <= domain.index() {
-        domains.resize(domain.index() + 1, Tally::default());
+/// Changes an entry, which is there only while it is not zero.
+fn shift<K: Eq + std::hash::Hash + Copy>(tallies: &mut FxHashMap<K, Tally>, at: K, change: Tally, add: bool) {
+    let tally = tallies.entry(at).or_default();
+    tally.shift(change, add);
+    if *tally == Tally::default() {
+        tallies.remove(&at);
     }
-    &mut domains[domain.index()]
 }
 
 #[derive(Debug, Clone)]
 struct Selector {
     /// All must match. Kubernetes counts a pod for affinity only if it matches every term.
-    selectors: Vec<PodSelector>,
+    selectors: Arc<[PodSelector]>,
     uses: u32,
-    members: BTreeSet<ObjectKey>,
     matched: Spots,
-    /// Pods that keep matching pods away from their domain; the key belongs to the wish.
+    /// Pods that keep matching pods away from their domain; the key belongs to the term.
     owners: FxHashMap<KeyId, Spots>,
     /// Pods that would like matching pods near or away; they never decide whether a placement is valid.
     pulls: FxHashMap<KeyId, FxHashMap<NodeId, Pull>>,
     /// Uses that decide whether a placement is valid.
     binding_uses: u32,
+    /// Where the index has it; nowhere if it selects nothing.
+    entry: Option<Entry>,
 }
 
-/// All live matchers.
+/// All live selectors.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counts {
     selectors: Vec<Option<Selector>>,
-    ids: FxHashMap<Vec<PodSelector>, SelectorId>,
+    vacant: Vec<SelectorId>,
+    ids: FxHashMap<Arc<[PodSelector]>, SelectorId>,
+    index: SelectorIndex,
+    /// By node, sorted: selectors that count something there, and in how many of their tallies.
+    on_node: FxHashMap<NodeId, Vec<(SelectorId, u32)>>,
 }
 
 /// What decides whether a pod matches.
@@ -167,8 +190,8 @@ pub(crate) struct Candidate<'a> {
 }
 
 impl Counts {
-    /// The number of a matcher, counted as used once more, and whether it is new and knows no pods yet. A use is
-    /// binding if it decides whether a placement is valid.
+    /// The number of a selector, counted as used once more, and whether it is new and has counted no pods yet. A use
+    /// is binding if it decides whether a placement is valid.
     pub(crate) fn acquire(&mut self, selectors: &[PodSelector], is_binding: bool) -> (SelectorId, bool) {
         if let Some(&id) = self.ids.get(selectors) {
             if let Some(selector) = &mut self.selectors[id.0 as usize] {
@@ -177,26 +200,26 @@ impl Counts {
             }
             return (id, false);
         }
-        let at = self.selectors.iter().position(Option::is_none).unwrap_or(self.selectors.len());
-        if at == self.selectors.len() {
+        let id = self.vacant.pop().unwrap_or_else(|| {
             self.selectors.push(None);
-        }
-        self.selectors[at] = Some(Selector {
-            selectors: selectors.to_vec(),
+            SelectorId(self.selectors.len() as u32 - 1)
+        });
+        let selectors: Arc<[PodSelector]> = selectors.into();
+        self.selectors[id.0 as usize] = Some(Selector {
+            selectors: Arc::clone(&selectors),
             uses: 1,
-            members: BTreeSet::new(),
             matched: Spots::default(),
             owners: FxHashMap::default(),
             pulls: FxHashMap::default(),
             binding_uses: u32::from(is_binding),
+            entry: self.index.insert(id, &selectors),
         });
-        let id = SelectorId(at as u32);
-        self.ids.insert(selectors.to_vec(), id);
+        self.ids.insert(selectors, id);
         (id, true)
     }
 
-    /// Gives back one use. After the last one the pods that matched are returned: they no longer do.
-    pub(crate) fn release(&mut self, id: SelectorId, is_binding: bool) -> Option<BTreeSet<ObjectKey>> {
+    /// Gives back one use. After the last one the selector is gone and returned: pods that matched no longer do.
+    pub(crate) fn release(&mut self, id: SelectorId, is_binding: bool) -> Option<Arc<[PodSelector]>> {
         let slot = &mut self.selectors[id.0 as usize];
         let selector = slot.as_mut()?;
         selector.uses -= 1;
@@ -205,11 +228,20 @@ impl Counts {
             return None;
         }
         let selector = slot.take()?;
+        self.vacant.push(id);
         self.ids.remove(&selector.selectors);
-        Some(selector.members)
+        if let Some(entry) = &selector.entry {
+            self.index.remove(id, entry);
+        }
+        for spots in selector.owners.values().chain([&selector.matched]) {
+            for &node in spots.by_node.keys() {
+                self.note_turn(id, node, Turn::Vacated);
+            }
+        }
+        Some(selector.selectors)
     }
 
-    /// Has this matcher count by domains of this key.
+    /// Has this selector count by domains of this key.
     pub(crate) fn use_key(&mut self, id: SelectorId, key: KeyId, topology: &Topology) {
         if let Some(selector) = self.get_mut(id) {
             selector.matched.use_key(key, topology);
@@ -223,27 +255,16 @@ impl Counts {
         }
     }
 
-    /// True if a pod matches.
-    pub(crate) fn matches(&self, id: SelectorId, pod: &Candidate<'_>) -> bool {
-        self.get(id).is_some_and(|selector| {
-            selector.selectors.iter().all(|s| s.matches(pod.namespace, pod.namespace_labels, pod.labels))
-        })
-    }
-
-    /// All matchers that a pod matches, by number.
+    /// All selectors that a pod matches, by number.
     pub(crate) fn matching(&self, pod: &Candidate<'_>) -> Vec<SelectorId> {
-        (0..self.selectors.len() as u32).map(SelectorId).filter(|&id| self.matches(id, pod)).collect()
-    }
-
-    /// Remembers that a pod matches, or no longer does.
-    pub(crate) fn set_member(&mut self, id: SelectorId, pod: &ObjectKey, matches: bool) {
-        if let Some(selector) = self.get_mut(id) {
-            if matches {
-                selector.members.insert(pod.clone());
-            } else {
-                selector.members.remove(pod);
+        let mut matching = Vec::new();
+        self.index.candidates(pod.namespace, pod.labels, |id| {
+            if self.get(id).is_some_and(|selector| selector.matches(pod)) {
+                matching.push(id);
             }
-        }
+        });
+        matching.sort_unstable();
+        matching
     }
 
     /// Adds or takes away a matching pod on a node.
@@ -255,12 +276,13 @@ impl Counts {
         add: bool,
         topology: &Topology,
     ) {
-        if let Some(selector) = self.get_mut(id) {
-            selector.matched.shift(node, Tally { seated: 1, lasting: u32::from(lasting) }, add, topology);
-        }
+        let Some(selector) = self.get_mut(id) else { return };
+        let tally = Tally { seated: 1, lasting: u32::from(lasting) };
+        let turn = selector.matched.shift(node, tally, add, topology);
+        self.note_turn(id, node, turn);
     }
 
-    /// Adds or takes away the owner of an anti-affinity wish on a node.
+    /// Adds or takes away the owner of an anti-affinity term on a node.
     pub(crate) fn shift_owner(
         &mut self,
         id: SelectorId,
@@ -269,20 +291,20 @@ impl Counts {
         add: bool,
         topology: &Topology,
     ) {
-        if let Some(selector) = self.get_mut(id) {
-            let spots = selector.owners.entry(key).or_insert_with(|| {
-                let mut spots = Spots::default();
-                spots.use_key(key, topology);
-                spots
-            });
-            spots.shift(node, Tally { seated: 1, lasting: 1 }, add, topology);
-            if spots.by_node.is_empty() {
-                selector.owners.remove(&key);
-            }
+        let Some(selector) = self.get_mut(id) else { return };
+        let spots = selector.owners.entry(key).or_insert_with(|| {
+            let mut spots = Spots::default();
+            spots.use_key(key, topology);
+            spots
+        });
+        let turn = spots.shift(node, Tally { seated: 1, lasting: 1 }, add, topology);
+        if spots.by_node.is_empty() {
+            selector.owners.remove(&key);
         }
+        self.note_turn(id, node, turn);
     }
 
-    /// Adds or takes away the owner of a wish that only pulls.
+    /// Adds or takes away the owner of a term that only pulls.
     pub(crate) fn shift_pull(
         &mut self,
         id: SelectorId,
@@ -316,7 +338,9 @@ impl Counts {
         from: Option<DomainId>,
         to: Option<DomainId>,
     ) {
-        for selector in self.selectors.iter_mut().flatten() {
+        let Self { selectors, on_node, .. } = self;
+        for &(id, _) in on_node.get(&node).into_iter().flatten() {
+            let Some(selector) = &mut selectors[id.0 as usize] else { continue };
             selector.matched.move_node(node, key, from, to);
             if let Some(spots) = selector.owners.get_mut(&key) {
                 spots.move_node(node, key, from, to);
@@ -324,9 +348,38 @@ impl Counts {
         }
     }
 
-    /// Matching pods in a domain. The key must be in use with the matcher.
+    fn note_turn(&mut self, id: SelectorId, node: NodeId, turn: Turn) {
+        if turn == Turn::Same {
+            return;
+        }
+        let there = self.on_node.entry(node).or_default();
+        match (there.binary_search_by_key(&id, |&(id, _)| id), turn) {
+            (Ok(at), Turn::Occupied) => there[at].1 += 1,
+            (Ok(at), _) if there[at].1 > 1 => there[at].1 -= 1,
+            (Ok(at), _) => {
+                there.remove(at);
+            }
+            (Err(at), Turn::Occupied) => there.insert(at, (id, 1)),
+            (Err(_), _) => {}
+        }
+        if there.is_empty() {
+            self.on_node.remove(&node);
+        }
+    }
+
+    /// Matching pods in a domain. The key must be in use with the selector.
     pub(crate) fn matched_in(&self, id: SelectorId, key: KeyId, domain: DomainId) -> Tally {
         self.get(id).map_or(Tally::default(), |selector| selector.matched.in_domain(key, domain))
+    }
+
+    /// Domains with matching pods, in no meaningful order. The key must be in use with the selector.
+    pub(crate) fn matched_by_domain(
+        &self,
+        id: SelectorId,
+        key: KeyId,
+    ) -> impl Iterator<Item = (DomainId, Tally)> {
+        let by_domain = self.get(id).and_then(|selector| selector.matched.by_key.get(&key));
+        by_domain.into_iter().flat_map(|by_domain| by_domain.tallies.iter().map(|(&d, &t)| (d, t)))
     }
 
     /// Nodes with matching pods, in no meaningful order.
@@ -350,12 +403,12 @@ impl Counts {
         by_key.flat_map(|(&key, by_node)| by_node.iter().map(move |(&node, &pull)| (key, node, pull)))
     }
 
-    /// True if some wish with this matcher decides whether a placement is valid.
+    /// True if some term with this selector decides whether a placement is valid.
     pub(crate) fn is_binding(&self, id: SelectorId) -> bool {
         self.get(id).is_some_and(|selector| selector.binding_uses > 0)
     }
 
-    /// Owners of anti-affinity wishes with this matcher and key in a domain.
+    /// Owners of anti-affinity terms with this selector and key in a domain.
     pub(crate) fn owners_in(&self, id: SelectorId, key: KeyId, domain: DomainId) -> u32 {
         let spots = self.get(id).and_then(|selector| selector.owners.get(&key));
         spots.map_or(0, |spots| spots.in_domain(key, domain).seated)
@@ -369,11 +422,26 @@ impl Counts {
         keys
     }
 
-    /// True if a pod's namespace decides about any live matcher.
+    /// True if the labels of namespaces decide about any live selector.
     pub(crate) fn looks_at_namespaces(&self) -> bool {
-        let by_label =
-            |selector: &Selector| selector.selectors.iter().any(|s| s.namespace_selector.is_some());
-        self.selectors.iter().flatten().any(by_label)
+        self.index.looks_at_namespaces()
+    }
+
+    /// Every live selector, in no meaningful order.
+    pub(super) fn ids(&self) -> impl Iterator<Item = SelectorId> {
+        let live = self.selectors.iter().enumerate().filter(|(_, selector)| selector.is_some());
+        live.map(|(at, _)| SelectorId(at as u32))
+    }
+
+    /// What a live selector says.
+    pub(super) fn selectors(&self, id: SelectorId) -> &[PodSelector] {
+        self.get(id).map_or(&[], |selector| &selector.selectors)
+    }
+
+    /// Nodes with pods that keep matching pods away, in no meaningful order.
+    pub(super) fn owners_by_node(&self, id: SelectorId, key: KeyId) -> impl Iterator<Item = (NodeId, Tally)> {
+        let spots = self.get(id).and_then(|selector| selector.owners.get(&key));
+        spots.into_iter().flat_map(|spots| spots.by_node.iter().map(|(&node, &tally)| (node, tally)))
     }
 
     fn get(&self, id: SelectorId) -> Option<&Selector> {
@@ -382,5 +450,11 @@ impl Counts {
 
     fn get_mut(&mut self, id: SelectorId) -> Option<&mut Selector> {
         self.selectors.get_mut(id.0 as usize)?.as_mut()
+    }
+}
+
+impl Selector {
+    fn matches(&self, pod: &Candidate<'_>) -> bool {
+        self.selectors.iter().all(|s| s.matches(pod.namespace, pod.namespace_labels, pod.labels))
     }
 }

@@ -28,7 +28,8 @@ impl Cell {
     pub(crate) const OUTSIDE: Self = Self { depth: 0, domain: NO_DOMAIN };
 }
 
-/// The domains of one list of levels. Numbers of domains are local to a level and never decide anything.
+/// The domains of one list of levels. Numbers of domains are local to a level, are used again once the last node has
+/// left, and never decide anything.
 #[derive(Debug, Clone)]
 pub(crate) struct Hierarchy {
     keys: Vec<Text>,
@@ -42,7 +43,10 @@ pub(crate) struct Hierarchy {
 struct LevelTable {
     /// By wider domain and value.
     ids: FxHashMap<(u32, Text), u32>,
+    /// A domain without nodes is vacant.
     domains: Vec<Domain>,
+    vacant: Vec<u32>,
+    /// By row of the node; rows beyond the end are in no domain.
     of_node: Vec<u32>,
 }
 
@@ -117,7 +121,7 @@ impl Hierarchy {
         loop {
             let here = &self.levels[level].domains[domain as usize];
             path.push(&here.value);
-            if level == 0 {
+            if level == 0 || here.wider == NO_DOMAIN {
                 break;
             }
             (level, domain) = (level - 1, here.wider);
@@ -174,27 +178,52 @@ impl LevelTable {
         if let Some(&domain) = self.ids.get(&key) {
             return domain;
         }
-        let domain = self.domains.len() as u32;
-        self.domains.push(Domain { wider, value: key.1.clone(), nodes: Vec::new() });
+        let made = Domain { wider, value: key.1.clone(), nodes: Vec::new() };
+        let domain = match self.vacant.pop() {
+            Some(domain) => {
+                self.domains[domain as usize] = made;
+                domain
+            }
+            None => {
+                self.domains.push(made);
+                self.domains.len() as u32 - 1
+            }
+        };
         self.ids.insert(key, domain);
         domain
     }
 
     fn put(&mut self, id: NodeId, domain: u32) -> bool {
-        if self.of_node.len() <= id.index() {
-            self.of_node.resize(id.index() + 1, NO_DOMAIN);
-        }
-        let before = std::mem::replace(&mut self.of_node[id.index()], domain);
+        let before = self.of_node.get(id.index()).copied().unwrap_or(NO_DOMAIN);
         if before == domain {
             return false;
         }
-        if before != NO_DOMAIN {
-            self.domains[before as usize].nodes.retain(|&node| node != id);
+        if self.of_node.len() <= id.index() {
+            self.of_node.resize(id.index() + 1, NO_DOMAIN);
         }
+        self.of_node[id.index()] = domain;
         if domain != NO_DOMAIN {
             self.domains[domain as usize].nodes.push(id);
         }
+        // Only now may the number become vacant: a node never moves to a new domain with the number of its old one.
+        if before != NO_DOMAIN {
+            self.leave(id, before);
+        }
         true
+    }
+
+    /// Takes a node out of a domain, which is gone with its last node. Then narrower domains in it have no nodes either.
+    fn leave(&mut self, id: NodeId, number: u32) {
+        let domain = &mut self.domains[number as usize];
+        if let Some(at) = domain.nodes.iter().position(|&node| node == id) {
+            domain.nodes.swap_remove(at);
+        }
+        if domain.nodes.is_empty() {
+            let vacant = Domain { wider: NO_DOMAIN, value: Text::default(), nodes: Vec::new() };
+            let Domain { wider, value, .. } = std::mem::replace(domain, vacant);
+            self.ids.remove(&(wider, value));
+            self.vacant.push(number);
+        }
     }
 }
 
@@ -202,6 +231,7 @@ impl LevelTable {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Hierarchies {
     slots: Vec<Option<Hierarchy>>,
+    vacant: Vec<HierarchyId>,
     ids: FxHashMap<Vec<Text>, HierarchyId>,
     versions: u64,
 }
@@ -215,17 +245,16 @@ impl Hierarchies {
             }
             return id;
         }
-        let at = self.slots.iter().position(Option::is_none).unwrap_or(self.slots.len());
-        if at == self.slots.len() {
+        let id = self.vacant.pop().unwrap_or_else(|| {
             self.slots.push(None);
-        }
+            HierarchyId(self.slots.len() as u32 - 1)
+        });
         self.versions += 1;
         let mut hierarchy = Hierarchy::new(keys, self.versions);
         for id in nodes.ids() {
             hierarchy.set(id, nodes.node(id));
         }
-        self.slots[at] = Some(hierarchy);
-        let id = HierarchyId(at as u32);
+        self.slots[id.0 as usize] = Some(hierarchy);
         self.ids.insert(keys.to_vec(), id);
         id
     }
@@ -238,6 +267,7 @@ impl Hierarchies {
         if hierarchy.uses == 0 {
             self.ids.remove(&hierarchy.keys);
             *slot = None;
+            self.vacant.push(id);
         }
     }
 
@@ -290,6 +320,27 @@ mod tests {
         assert_eq!(tree.nodes(1, tree.domain(1, b)), [b, c]);
         assert_eq!(tree.ancestor(1, tree.domain(1, c), 0), tree.domain(0, b));
         assert_eq!(tree.name(1, tree.domain(1, c)).as_ref(), "2/r");
+    }
+
+    #[test]
+    fn domains_are_gone_with_their_last_node_and_their_numbers_are_used_again() {
+        let mut table = NodeTable::default();
+        let mut hierarchies = Hierarchies::default();
+        let id = hierarchies.acquire(&["block".into(), "rack".into()], &table);
+        let [a, b] = ["a", "b"].map(|name| table.id(&name.into()));
+        hierarchies.set_node(b, Some(&node(&[("block", "b"), ("rack", "r")])));
+        for name in 0..100 {
+            let version = hierarchies.get(id).version();
+            let (block, rack) = (format!("b{}", name / 3), format!("r{name}"));
+            hierarchies.set_node(a, Some(&node(&[("block", &block), ("rack", &rack)])));
+            let tree = hierarchies.get(id);
+            assert_ne!(tree.version(), version, "whatever was summed up by number is out of date");
+            assert_eq!(tree.name(1, tree.domain(1, a)).as_ref(), format!("{block}/{rack}"));
+            assert_eq!(tree.ancestor(1, tree.domain(1, a), 0), tree.domain(0, a));
+            assert_eq!(tree.sums(1, &[2, 5])[tree.domain(1, a) as usize], 2);
+        }
+        assert!(hierarchies.get(id).levels.iter().all(|level| level.domains.len() <= 3));
+        assert!(hierarchies.get(id).levels.iter().all(|level| level.ids.len() == 2));
     }
 
     #[test]

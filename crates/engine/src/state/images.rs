@@ -105,6 +105,17 @@ impl Images {
         is_news
     }
 
+    /// The name of an image in use.
+    pub(super) fn name(&self, id: ImageId) -> Option<&Text> {
+        self.entries.get(id.0 as usize)?.as_ref().map(|entry| &entry.name)
+    }
+
+    /// Images of a node, by name, and their sizes.
+    pub(super) fn on(&self, node: NodeId) -> Vec<(&Text, i64)> {
+        let images = self.on_node.get(node.index()).into_iter().flatten();
+        images.filter_map(|&(id, size)| Some((self.name(id)?, size))).collect()
+    }
+
     /// True if the node has the image.
     pub(crate) fn has(&self, node: NodeId, id: ImageId) -> bool {
         let images = self.on_node.get(node.index());

@@ -1,14 +1,12 @@
 //! The node table: what is free on every node, in columns, and which rows changed lately.
 
+use crate::rules;
 use crate::state::images::Images;
 use crate::state::shape::{Load, ResourceId, Resources, Shape};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use tutti_model::{Node, Padding, Text};
-
-/// Changes that are remembered. A reader that is further behind reads the whole table.
-const LOG_LENGTH_MAX: usize = 65_536;
 
 /// A row of the table. Numbers are used again when a node is gone; they never decide anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,9 +44,6 @@ pub(crate) struct NodeTable {
     images: Images,
     /// By row and volume: pods there that use it, of volumes that more than one pod uses.
     shared: FxHashMap<NodeId, BTreeMap<Text, u32>>,
-    log: Vec<NodeId>,
-    /// Number of the first change in `log`.
-    log_start: u64,
 }
 
 impl NodeTable {
@@ -101,7 +96,7 @@ impl NodeTable {
     }
 
     /// The same, to note that pods need some.
-    pub(crate) fn images_mut(&mut self) -> &mut Images {
+    pub(super) fn images_mut(&mut self) -> &mut Images {
         &mut self.images
     }
 
@@ -111,7 +106,7 @@ impl NodeTable {
             return 0;
         }
         let Some(shared) = self.room_for_shared(id, shape) else { return 0 };
-        shape.copies(|resource| {
+        rules::resources::copies(shape, |resource| {
             let taken = shared.iter().find(|(other, _)| *other == resource);
             self.free(id, resource) - taken.map_or(0, |(_, taken)| *taken)
         })
@@ -144,8 +139,8 @@ impl NodeTable {
 
     /// True if a shape may use a node, whatever is free there.
     pub(crate) fn is_open_to(&self, id: NodeId, shape: &Shape) -> bool {
-        (self.open[id.index()] && shape.is_undemanding())
-            || self.node(id).is_some_and(|node| shape.forbidden(node).is_none())
+        (self.open[id.index()] && rules::is_undemanding(shape))
+            || self.node(id).is_some_and(|node| rules::forbidden(shape, node).is_none())
     }
 
     /// What volumes that a shape shares with others take beyond what is there already, by resource; nothing if they
@@ -192,15 +187,13 @@ impl NodeTable {
         id
     }
 
-    /// Sets which images a node has. They make no difference to what fits.
-    pub(crate) fn set_images(&mut self, id: NodeId, images: &[tutti_model::NodeImage]) {
-        if self.images.set_node(id, images) {
-            self.note_change(id);
-        }
+    /// Sets which images a node has, which makes no difference to what fits; tells whether that is news.
+    pub(super) fn set_images(&mut self, id: NodeId, images: &[tutti_model::NodeImage]) -> bool {
+        self.images.set_node(id, images)
     }
 
     /// Sets or removes the node of a row. It offers what it says, and room for attached volumes.
-    pub(crate) fn set(
+    pub(super) fn set(
         &mut self,
         id: NodeId,
         node: Option<Node>,
@@ -223,19 +216,16 @@ impl NodeTable {
             let before = std::mem::replace(&mut self.allocatable[resource][id.index()], *amount);
             self.free[resource][id.index()] += amount - before;
         }
-        self.open[id.index()] =
-            node.as_ref().is_some_and(|node| !node.unschedulable && node.taints.is_empty());
+        self.open[id.index()] = node.as_ref().is_some_and(rules::is_open);
         if let Some(row) = &mut self.rows[id.index()] {
             self.present += usize::from(node.is_some());
             self.present -= usize::from(row.node.is_some());
             row.node = node;
         }
-        self.note_change(id);
-        self.drop_row_if_unused(id);
     }
 
     /// Takes `count` seats of this shape.
-    pub(crate) fn take(&mut self, id: NodeId, load: Load<'_>, count: u32) {
+    pub(super) fn take(&mut self, id: NodeId, load: Load<'_>, count: u32) {
         self.shift(id, load, i64::from(count));
         if let Some(row) = &mut self.rows[id.index()] {
             row.pods += count;
@@ -243,23 +233,11 @@ impl NodeTable {
     }
 
     /// Gives `count` seats of this shape back.
-    pub(crate) fn give(&mut self, id: NodeId, load: Load<'_>, count: u32) {
+    pub(super) fn give(&mut self, id: NodeId, load: Load<'_>, count: u32) {
         self.shift(id, load, -i64::from(count));
         if let Some(row) = &mut self.rows[id.index()] {
             row.pods -= count;
         }
-        self.drop_row_if_unused(id);
-    }
-
-    /// Number of the next change; a reader remembers it as how far it has read.
-    pub(crate) fn log_end(&self) -> u64 {
-        self.log_start + self.log.len() as u64
-    }
-
-    /// Rows that changed since `cursor`, or nothing if that is too long ago.
-    pub(crate) fn changed_since(&self, cursor: u64) -> Option<&[NodeId]> {
-        let skip = cursor.checked_sub(self.log_start)?;
-        self.log.get(usize::try_from(skip).ok()?..)
     }
 
     /// A number that differs if anything differs that placements depend on, whatever the order of rows.
@@ -271,7 +249,11 @@ impl NodeTable {
             row.name.hash(&mut hasher);
             row.pods.hash(&mut hasher);
             self.padding[index].hash(&mut hasher);
-            row.node.is_some().hash(&mut hasher);
+            row.node.hash(&mut hasher);
+            let mut images = self.images.on(NodeId(index as u32));
+            images.sort_unstable();
+            images.hash(&mut hasher);
+            self.shared.get(&NodeId(index as u32)).hash(&mut hasher);
             let mut amounts: Vec<(&str, i64, i64)> = Vec::new();
             for (resource, column) in self.free.iter().enumerate() {
                 let (free, allocatable) = (column[index], self.allocatable[resource][index]);
@@ -287,7 +269,7 @@ impl NodeTable {
     }
 
     /// Makes less (or more, below zero) free without anybody coming or going.
-    pub(crate) fn shift(&mut self, id: NodeId, load: Load<'_>, count: i64) {
+    pub(super) fn shift(&mut self, id: NodeId, load: Load<'_>, count: i64) {
         let padding = &mut self.padding[id.index()];
         padding.cpu = padding.cpu.wrapping_add(load.padding.cpu.wrapping_mul(count));
         padding.memory = padding.memory.wrapping_add(load.padding.memory.wrapping_mul(count));
@@ -301,7 +283,6 @@ impl NodeTable {
         for (resource, volume) in load.shared {
             self.shift_shared(id, *resource, volume, count);
         }
-        self.note_change(id);
     }
 
     /// How much of a node is in use, in thousandths of the resource that is used most.
@@ -315,7 +296,7 @@ impl NodeTable {
     }
 
     /// Empties nodes for a moment. What comes back is to be given to [`NodeTable::refill`].
-    pub(crate) fn empty(&mut self, ids: impl Iterator<Item = NodeId>) -> Vec<(NodeId, Vec<i64>)> {
+    pub(super) fn empty(&mut self, ids: impl Iterator<Item = NodeId>) -> Vec<(NodeId, Vec<i64>)> {
         let mut rows = Vec::new();
         for id in ids {
             let columns = self.free.iter_mut().zip(&self.allocatable);
@@ -323,18 +304,16 @@ impl NodeTable {
                 std::mem::replace(&mut free[id.index()], all[id.index()])
             };
             rows.push((id, columns.map(swap).collect()));
-            self.note_change(id);
         }
         rows
     }
 
     /// Takes [`NodeTable::empty`] back.
-    pub(crate) fn refill(&mut self, rows: Vec<(NodeId, Vec<i64>)>) {
+    pub(super) fn refill(&mut self, rows: Vec<(NodeId, Vec<i64>)>) {
         for (id, row) in rows {
             for (column, free) in self.free.iter_mut().zip(row) {
                 column[id.index()] = free;
             }
-            self.note_change(id);
         }
     }
 
@@ -363,17 +342,8 @@ impl NodeTable {
         }
     }
 
-    fn note_change(&mut self, id: NodeId) {
-        if self.log.len() >= LOG_LENGTH_MAX {
-            let dropped = self.log.len() / 2;
-            self.log.drain(..dropped);
-            self.log_start += dropped as u64;
-        }
-        self.log.push(id);
-    }
-
     /// Forgets a row of which nothing is known.
-    pub(crate) fn drop_row_if_unused(&mut self, id: NodeId) {
+    pub(super) fn drop_row_if_unused(&mut self, id: NodeId) {
         let slot = &mut self.rows[id.index()];
         if let Some(row) = slot
             && row.node.is_none()
@@ -420,24 +390,11 @@ mod tests {
         table.set(id, Some(node("n", 1000)), &[], &mut resources);
         table.take(id, load(&[(cpu, 300)]), 1);
         table.set(id, None, &[], &mut resources);
+        table.drop_row_if_unused(id);
         assert_eq!(table.id(&"n".into()), id, "its pods keep the row");
         table.give(id, load(&[(cpu, 300)]), 1);
+        table.drop_row_if_unused(id);
         assert_eq!(table.id(&"other".into()), id);
         assert_eq!((table.free(id, cpu), table.padding(id)), (0, Padding::default()));
-    }
-
-    #[test]
-    fn readers_see_what_changed_since_they_read() {
-        let (mut table, mut resources) = (NodeTable::default(), Resources::default());
-        let (a, b) = (table.id(&"a".into()), table.id(&"b".into()));
-        table.set(a, Some(node("a", 1)), &[], &mut resources);
-        let cursor = table.log_end();
-        table.set(b, Some(node("b", 1)), &[], &mut resources);
-        assert_eq!(table.changed_since(cursor), Some(&[b][..]));
-        for _ in 0..2 * LOG_LENGTH_MAX {
-            table.note_change(a);
-        }
-        assert_eq!(table.changed_since(cursor), None, "too long ago");
-        assert_eq!(table.changed_since(table.log_end()), Some(&[][..]));
     }
 }

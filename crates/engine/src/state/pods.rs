@@ -3,10 +3,12 @@
 use crate::decision::UnitKey;
 use crate::refusal::Unsupported;
 use crate::state::hierarchy::HierarchyId;
+use crate::state::label_index::LabelIndex;
 use crate::state::nodes::NodeId;
 use crate::state::shape::ShapeId;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use tutti_model::tree::{Ancestry, TREE_DEPTH_MAX, ancestry};
 use tutti_model::{Group, Labels, ModelError, ObjectKey, Phase, Pod, Text, Time, VolumeUse};
 
@@ -49,7 +51,7 @@ pub(crate) struct PodRow {
     pub(crate) group: Option<ObjectKey>,
     pub(crate) rank: Option<u32>,
     pub(crate) leader: bool,
-    /// What other pods' wishes look at.
+    /// What other pods' terms look at.
     pub(crate) labels: Labels,
     pub(crate) shape: ShapeId,
     pub(crate) gated: bool,
@@ -154,14 +156,42 @@ pub(crate) struct CompositeRow {
 /// All pods and groups.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PodTable {
-    pods: FxHashMap<ObjectKey, PodRow>,
+    pods: FxHashMap<ObjectKey, Arc<PodRow>>,
+    /// Pods with a seat, by node, in no meaningful order.
+    on_node: FxHashMap<NodeId, Vec<ObjectKey>>,
     groups: FxHashMap<ObjectKey, GroupRow>,
     composites: FxHashMap<ObjectKey, CompositeRow>,
+    by_labels: LabelIndex,
 }
 
 impl PodTable {
     pub(crate) fn pod(&self, key: &ObjectKey) -> Option<&PodRow> {
+        self.pods.get(key).map(Arc::as_ref)
+    }
+
+    /// The same, to be kept.
+    pub(super) fn row(&self, key: &ObjectKey) -> Option<&Arc<PodRow>> {
         self.pods.get(key)
+    }
+
+    /// Pods with a seat on a node, by name.
+    pub(crate) fn on_node(&self, node: NodeId) -> Vec<&ObjectKey> {
+        let mut pods: Vec<&ObjectKey> = self.on_node.get(&node).into_iter().flatten().collect();
+        pods.sort_unstable();
+        pods
+    }
+
+    /// Notes that a pod sits on a node, or no longer.
+    pub(super) fn note_on_node(&mut self, key: &ObjectKey, node: NodeId, sits: bool) {
+        let pods = self.on_node.entry(node).or_default();
+        if sits {
+            pods.push(key.clone());
+        } else if let Some(at) = pods.iter().position(|other| other == key) {
+            pods.swap_remove(at);
+        }
+        if pods.is_empty() {
+            self.on_node.remove(&node);
+        }
     }
 
     pub(crate) fn group(&self, key: &ObjectKey) -> Option<&GroupRow> {
@@ -169,16 +199,27 @@ impl PodTable {
     }
 
     /// Adds or replaces a pod. The group of a pod never changes while the pod lives.
-    pub(crate) fn insert(&mut self, key: ObjectKey, row: PodRow) {
+    pub(super) fn insert(&mut self, key: ObjectKey, mut row: PodRow) -> Arc<PodRow> {
+        row.labels = match self.pods.get(&key) {
+            Some(before) if before.labels == row.labels => before.labels.clone(),
+            Some(before) => {
+                self.by_labels.remove(&key, &before.labels);
+                self.by_labels.insert(&key, &row.labels)
+            }
+            None => self.by_labels.insert(&key, &row.labels),
+        };
         if let Some(group) = &row.group {
             self.groups.entry(group.clone()).or_default().members.insert(key.clone());
         }
-        self.pods.insert(key, row);
+        let row = Arc::new(row);
+        self.pods.insert(key, Arc::clone(&row));
+        row
     }
 
     /// Removes a pod.
-    pub(crate) fn remove(&mut self, key: &ObjectKey) -> Option<PodRow> {
+    pub(super) fn remove(&mut self, key: &ObjectKey) -> Option<Arc<PodRow>> {
         let row = self.pods.remove(key)?;
+        self.by_labels.remove(key, &row.labels);
         if let Some(group) = &row.group
             && let Some(entry) = self.groups.get_mut(group)
         {
@@ -189,22 +230,27 @@ impl PodTable {
     }
 
     /// Changes where a pod sits.
-    pub(crate) fn seat(&mut self, key: &ObjectKey, sits: Sits) {
+    pub(super) fn seat(&mut self, key: &ObjectKey, sits: Sits) {
         if let Some(row) = self.pods.get_mut(key) {
-            row.sits = sits;
+            Arc::make_mut(row).sits = sits;
         }
     }
 
     /// Gives a pod another shape.
-    pub(crate) fn reshape(&mut self, key: &ObjectKey, shape: ShapeId) {
+    pub(super) fn reshape(&mut self, key: &ObjectKey, shape: ShapeId) {
         if let Some(row) = self.pods.get_mut(key) {
-            row.shape = shape;
+            Arc::make_mut(row).shape = shape;
         }
+    }
+
+    /// Pods by namespace and labels.
+    pub(super) fn by_labels(&self) -> &LabelIndex {
+        &self.by_labels
     }
 
     /// All pods, in no meaningful order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &PodRow)> {
-        self.pods.iter()
+        self.pods.iter().map(|(key, row)| (key, row.as_ref()))
     }
 
     /// All groups, in no meaningful order.
@@ -213,7 +259,7 @@ impl PodTable {
     }
 
     /// Sets or removes the object of a group; tells whether that is news.
-    pub(crate) fn set_group(&mut self, key: &ObjectKey, object: Option<Group>) -> bool {
+    pub(super) fn set_group(&mut self, key: &ObjectKey, object: Option<Group>) -> bool {
         let parent = object.as_ref().and_then(|group| group.parent.clone());
         let entry = self.groups.entry(key.clone()).or_default();
         if entry.object == object {
@@ -227,7 +273,7 @@ impl PodTable {
     }
 
     /// Sets or removes the object of a composite; tells whether that is news.
-    pub(crate) fn set_composite(&mut self, key: &ObjectKey, object: Option<Group>) -> bool {
+    pub(super) fn set_composite(&mut self, key: &ObjectKey, object: Option<Group>) -> bool {
         let parent = object.as_ref().and_then(|group| group.parent.clone());
         let entry = self.composites.entry(key.clone()).or_default();
         if entry.object == object {
@@ -256,7 +302,7 @@ impl PodTable {
     }
 
     /// Which domains a group or composite asks for; tells which it asked for before.
-    pub(crate) fn set_hierarchy(&mut self, unit: &UnitKey, id: Option<HierarchyId>) -> Option<HierarchyId> {
+    pub(super) fn set_hierarchy(&mut self, unit: &UnitKey, id: Option<HierarchyId>) -> Option<HierarchyId> {
         let slot = match unit {
             UnitKey::Group(key) => &mut self.groups.get_mut(key)?.hierarchy,
             UnitKey::Composite(key) => &mut self.composites.get_mut(key)?.hierarchy,
@@ -309,9 +355,9 @@ impl PodTable {
     /// The pods of a unit, by name.
     pub(crate) fn members<'a>(&'a self, unit: &'a UnitKey) -> Vec<(&'a ObjectKey, &'a PodRow)> {
         match unit {
-            UnitKey::Pod(key) => self.pods.get(key).map(|row| (key, row)).into_iter().collect(),
+            UnitKey::Pod(key) => self.pod(key).map(|row| (key, row)).into_iter().collect(),
             UnitKey::Group(key) => match self.groups.get(key) {
-                Some(group) => group.members.iter().filter_map(|m| Some((m, self.pods.get(m)?))).collect(),
+                Some(group) => group.members.iter().filter_map(|m| Some((m, self.pod(m)?))).collect(),
                 None => Vec::new(),
             },
             UnitKey::Composite(_) => {

@@ -6,6 +6,7 @@
 use crate::score::packing;
 use crate::score::rating::{Class, Measure, Rating, Scoring};
 use crate::score::total::Candidate;
+use crate::state::changes::ChangeLog;
 use crate::state::hierarchy::{Hierarchies, HierarchyId};
 use crate::state::nodes::{NodeId, NodeTable};
 use crate::state::room_sums::DomainRooms;
@@ -17,9 +18,11 @@ use tutti_model::Text;
 
 /// Shapes whose room is remembered; more than that are computed anew when they are asked for.
 const ROOMS_MAX: usize = 256;
+/// So many entries of the change log are read rather than a small table.
+const ENTRIES_MIN: usize = 64;
 
 /// Preference among nodes that will do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Style {
     /// Fill nodes up, so that large holes stay whole. For groups.
     Pack,
@@ -155,11 +158,11 @@ impl Room {
         seats
     }
 
-    fn build(table: &NodeTable, shape: &Shape) -> Self {
+    fn build(table: &NodeTable, changes: &ChangeLog, shape: &Shape) -> Self {
         let by_node = table.rooms(shape);
         let total = by_node.iter().map(|&room| u64::from(room)).sum();
         let by_domain = DomainRooms::default();
-        Self { cursor: table.log_end(), used_at: 0, by_node, total, by_domain, ranking: None }
+        Self { cursor: changes.end(), used_at: 0, by_node, total, by_domain, ranking: None }
     }
 
     fn rank(&mut self, table: &NodeTable, shape: &Shape, style: Style, scoring: &Scoring) {
@@ -171,23 +174,23 @@ impl Room {
         self.ranking = Some(ranking);
     }
 
-    fn catch_up(&mut self, table: &NodeTable, shape: &Shape, scoring: &Scoring) {
-        let changed = match table.changed_since(self.cursor) {
-            Some(changed) if changed.len() <= table.rows_count() => changed,
+    fn catch_up(&mut self, table: &NodeTable, changes: &ChangeLog, shape: &Shape, scoring: &Scoring) {
+        let (entries, changed) = match changes.nodes_since(self.cursor) {
+            Some((entries, changed)) if entries <= table.rows_count().max(ENTRIES_MIN) => (entries, changed),
             _ => {
-                *self = Self { used_at: self.used_at, ..Self::build(table, shape) };
+                *self = Self { used_at: self.used_at, ..Self::build(table, changes, shape) };
                 return;
             }
         };
         self.by_node.resize(table.rows_count(), 0);
         if let Some(Ranking { gauge: Gauge::Profile(measure), .. }) = &mut self.ranking
-            && !changed.is_empty()
+            && entries > 0
             && measure.refresh(shape, table)
         {
             // Images have spread: nodes that did not change stand differently.
             self.ranking = None;
         }
-        for &id in changed {
+        for id in changed {
             let room = table.room(id, shape);
             let before = std::mem::replace(&mut self.by_node[id.index()], room);
             self.total = self.total + u64::from(room) - u64::from(before);
@@ -199,7 +202,7 @@ impl Room {
                 }
             }
         }
-        self.cursor = table.log_end();
+        self.cursor = changes.end();
     }
 }
 
@@ -246,14 +249,32 @@ impl Rooms {
         Self { scorings, rooms: FxHashMap::default(), uses: 0 }
     }
 
+    /// The same with nothing remembered.
+    pub(super) fn emptied(&self) -> Self {
+        Self::new(self.scorings.clone())
+    }
+
     /// How nodes are compared for a shape.
     pub(crate) fn scoring(&self, shape: &Shape) -> &Scoring {
         scoring_of(&self.scorings, shape)
     }
 
     /// The room of a shape, now.
-    pub(crate) fn of(&mut self, id: ShapeId, shape: &Shape, table: &NodeTable) -> &mut Room {
-        self.current(id, shape, table)
+    pub(crate) fn of(
+        &mut self,
+        id: ShapeId,
+        shape: &Shape,
+        table: &NodeTable,
+        changes: &ChangeLog,
+    ) -> &mut Room {
+        self.uses += 1;
+        if self.rooms.len() >= ROOMS_MAX && !self.rooms.contains_key(&id) {
+            self.forget_oldest();
+        }
+        let room = self.rooms.entry(id).or_insert_with(|| Room::build(table, changes, shape));
+        room.catch_up(table, changes, shape, scoring_of(&self.scorings, shape));
+        room.used_at = self.uses;
+        room
     }
 
     /// The same for somebody who will ask for the best nodes; a shape that comes again keeps them ranked.
@@ -263,12 +284,13 @@ impl Rooms {
         shape: &Shape,
         style: Style,
         table: &NodeTable,
+        changes: &ChangeLog,
     ) -> (&Room, &Scoring) {
         let is_known = self.rooms.contains_key(&id);
-        self.current(id, shape, table);
+        self.of(id, shape, table, changes);
         let Self { scorings, rooms, .. } = self;
         let scoring = scoring_of(scorings, shape);
-        let room = rooms.entry(id).or_insert_with(|| Room::build(table, shape));
+        let room = rooms.entry(id).or_insert_with(|| Room::build(table, changes, shape));
         if is_known && room.ranking.as_ref().is_none_or(|ranking| ranking.gauge.style() != style) {
             room.rank(table, shape, style, scoring);
         }
@@ -276,19 +298,8 @@ impl Rooms {
     }
 
     /// Forgets a shape whose number may be used again.
-    pub(crate) fn forget(&mut self, id: ShapeId) {
+    pub(super) fn forget(&mut self, id: ShapeId) {
         self.rooms.remove(&id);
-    }
-
-    fn current(&mut self, id: ShapeId, shape: &Shape, table: &NodeTable) -> &mut Room {
-        self.uses += 1;
-        if self.rooms.len() >= ROOMS_MAX && !self.rooms.contains_key(&id) {
-            self.forget_oldest();
-        }
-        let room = self.rooms.entry(id).or_insert_with(|| Room::build(table, shape));
-        room.catch_up(table, shape, scoring_of(&self.scorings, shape));
-        room.used_at = self.uses;
-        room
     }
 
     fn forget_oldest(&mut self) {

@@ -11,9 +11,8 @@ use crate::state::volumes::{Needs, Resolved};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use tutti_model::taint::untolerated;
 use tutti_model::{
-    HostPort, Node, NodeAffinity, NodeSelectorTerm, Padding, Pod, Resource, Text, Toleration, Weighted,
+    HostPort, NodeAffinity, NodeSelectorTerm, Padding, Pod, Resource, Text, Toleration, Weighted,
 };
 
 /// Shapes that are kept although nobody uses them.
@@ -81,10 +80,12 @@ pub(crate) struct Shape {
     pub(crate) requests: Vec<(ResourceId, i64)>,
     /// What it counts for beyond that when nodes are compared.
     pub(crate) padding: Padding,
-    affinity: NodeAffinity,
-    /// True if its affinity says nothing about which nodes it may use.
-    is_undemanding: bool,
-    tolerations: Vec<Toleration>,
+    /// Nodes that it may use, by label and name.
+    pub(crate) affinity: NodeAffinity,
+    /// True if that is all nodes.
+    pub(crate) selects_all: bool,
+    /// Taints that it ignores.
+    pub(crate) tolerations: Vec<Toleration>,
     /// Ports of the node, sorted.
     pub(crate) ports: Vec<HostPort>,
     /// Nodes that it would like, sorted.
@@ -95,7 +96,7 @@ pub(crate) struct Shape {
     pub(crate) volumes: Needs,
     /// What it requires of other pods, and what it would like.
     pub(crate) inter_pod: InterPodTerms,
-    /// Live matchers that match it: not its labels, or the index label of every worker would make it unique.
+    /// Live selectors that match it: not its labels, or the index label of every worker would make it unique.
     pub(crate) matches: Vec<SelectorId>,
     /// How nodes are compared for it.
     pub(crate) profile: ProfileId,
@@ -106,7 +107,7 @@ pub(crate) struct Shape {
 pub(crate) struct AboutPods {
     /// What it requires of them and what it would like.
     pub(crate) inter_pod: InterPodTerms,
-    /// Live matchers that match it.
+    /// Live selectors that match it.
     pub(crate) matches: Vec<SelectorId>,
 }
 
@@ -126,7 +127,7 @@ impl<'a> Load<'a> {
     }
 }
 
-/// What a pod requires of other pods and what it would like, with matchers and topology keys by number.
+/// What a pod requires of other pods and what it would like, with selectors and topology keys by number.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(crate) struct InterPodTerms {
     /// Pods that match must be in the same domain of each of these keys.
@@ -170,7 +171,7 @@ impl PreferredTerms {
         self.pulls.is_empty() && self.spread.is_empty()
     }
 
-    /// Every matcher and key, once for every wish that uses it.
+    /// Every selector and key, once for every wish that uses it.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (SelectorId, KeyId)> {
         let pulls = self.pulls.iter().map(|&(selector, key, _)| (selector, key));
         let spread = self.spread.iter().map(|spread| (spread.selector, spread.key));
@@ -200,7 +201,7 @@ impl InterPodTerms {
         self.is_empty() && self.preferred.pairs().next().is_none()
     }
 
-    /// Every pair of matcher and key of what is required, once for every wish that uses it.
+    /// Every pair of selector and key of what is required, once for every wish that uses it.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (SelectorId, KeyId)> {
         let affinity =
             self.affinity.iter().flat_map(|(selector, keys)| keys.iter().map(|&key| (*selector, key)));
@@ -215,76 +216,6 @@ impl Shape {
     pub(crate) fn load(&self) -> Load<'_> {
         Load { requests: &self.requests, padding: self.padding, shared: &self.volumes.shared }
     }
-
-    /// True if it may use every node that is open and has no taints.
-    pub(crate) fn is_undemanding(&self) -> bool {
-        self.is_undemanding && self.volumes.places.is_empty()
-    }
-
-    /// Taints that it ignores.
-    pub(crate) fn tolerations(&self) -> &[Toleration] {
-        &self.tolerations
-    }
-
-    /// True if the node's labels and name are acceptable.
-    pub(crate) fn selects(&self, node: &Node) -> bool {
-        self.affinity.matches(&node.name, &node.labels)
-    }
-
-    /// True if no taint of the node keeps the pod away.
-    pub(crate) fn tolerates(&self, node: &Node) -> bool {
-        untolerated(&node.taints, &self.tolerations).is_none()
-    }
-
-    /// True if pods of the two shapes cannot be on one node because of their ports.
-    pub(crate) fn ports_conflict(&self, other: &[HostPort]) -> bool {
-        self.ports.iter().any(|port| other.iter().any(|other| port.conflicts(other)))
-    }
-
-    /// Why a pod of this shape may not use the node whatever is free there.
-    pub(crate) fn forbidden(&self, node: &Node) -> Option<Forbidden> {
-        if node.unschedulable && !self.tolerates_cordon() {
-            return Some(Forbidden::Unschedulable);
-        }
-        if let Some(taint) = untolerated(&node.taints, &self.tolerations) {
-            return Some(Forbidden::Taint(taint.key.clone()));
-        }
-        if !self.affinity.matches(&node.name, &node.labels) {
-            return Some(Forbidden::Affinity);
-        }
-        if !self.volumes.places.iter().all(|place| place.accepts(node)) {
-            return Some(Forbidden::Volume);
-        }
-        None
-    }
-
-    /// How many copies fit into these amounts; `free` is indexed by resource.
-    pub(crate) fn copies(&self, free: impl Fn(ResourceId) -> i64) -> u32 {
-        let mut copies = i64::from(u32::MAX);
-        for &(resource, amount) in &self.requests {
-            copies = copies.min(free(resource).max(0) / amount);
-        }
-        copies as u32
-    }
-
-    /// A cordoned node carries the meaning of this taint, with or without the taint itself.
-    fn tolerates_cordon(&self) -> bool {
-        let taint = tutti_model::Taint {
-            key: "node.kubernetes.io/unschedulable".into(),
-            value: "".into(),
-            effect: tutti_model::Effect::NoSchedule,
-        };
-        self.tolerations.iter().any(|t| t.tolerates(&taint))
-    }
-}
-
-/// Why a node is out of the question for a shape.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Forbidden {
-    Unschedulable,
-    Taint(Text),
-    Affinity,
-    Volume,
 }
 
 /// A shape that was let go of, and the number that it had.
@@ -333,7 +264,7 @@ impl Shapes {
         self.intern(Shape {
             requests,
             padding,
-            is_undemanding: affinity == NodeAffinity::default(),
+            selects_all: affinity == NodeAffinity::default(),
             affinity,
             tolerations,
             ports,
@@ -357,7 +288,7 @@ impl Shapes {
         self.intern(shape)
     }
 
-    /// The same shape matched by other matchers, counted as used once, and whether it is new.
+    /// The same shape matched by other selectors, counted as used once, and whether it is new.
     pub(crate) fn acquire_with_matches(&mut self, id: ShapeId, matches: Vec<SelectorId>) -> (ShapeId, bool) {
         let shape = Shape { matches, ..Shape::clone(self.get(id)) };
         self.intern(shape)

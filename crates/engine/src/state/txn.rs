@@ -1,126 +1,161 @@
-//! Trial placements. A transaction takes seats in the node table and remembers how to give them back; unless it
-//! is committed, dropping it leaves the table as it was.
+//! Trials. A transaction seats and unseats pods and lifts holds in the tables themselves, so that everything that
+//! follows from it (room, counts, ports, volumes, domains) can be looked at; unless it is committed, dropping it leaves
+//! the state as it was.
 
-use crate::state::nodes::{NodeId, NodeTable};
-use crate::state::shape::Shape;
+use super::State;
+use super::holds::HoldKey;
+use super::nodes::NodeId;
+use super::pods::Sits;
+use crate::solve::Tables;
 use std::sync::Arc;
+use tutti_model::ObjectKey;
 
 /// A point of a transaction to go back to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Checkpoint(usize);
+pub(crate) struct Checkpoint {
+    done: usize,
+    log: u64,
+}
 
-/// Seats that are taken on trial.
+/// What was done, and so what is to be undone.
+#[derive(Debug)]
+enum Done {
+    /// A pod was moved from here.
+    Moved(ObjectKey, Sits),
+    /// A hold was lifted.
+    Lifted(HoldKey),
+    /// A hold that was lifted took its room again.
+    Restored(HoldKey),
+}
+
+/// A trial on the tables.
 #[derive(Debug)]
 pub(crate) struct Txn<'a> {
-    table: &'a mut NodeTable,
-    taken: Vec<(NodeId, Arc<Shape>, u32)>,
+    state: &'a mut State,
+    done: Vec<Done>,
+    /// Rows of nodes that may have lost their last use.
+    rows: Vec<NodeId>,
+    start: u64,
 }
 
 impl<'a> Txn<'a> {
-    pub(crate) fn begin(table: &'a mut NodeTable) -> Self {
-        Self { table, taken: Vec::new() }
+    pub(crate) fn begin(state: &'a mut State) -> Self {
+        state.is_trial = true;
+        let start = state.changes.end();
+        Self { state, done: Vec::new(), rows: Vec::new(), start }
     }
 
-    /// Takes seats if they are there.
-    pub(crate) fn take(&mut self, node: NodeId, shape: &Arc<Shape>, count: u32) -> bool {
-        if self.table.room(node, shape) < count {
+    /// The state with everything that was done so far.
+    pub(crate) fn state(&self) -> &State {
+        self.state
+    }
+
+    /// What requests are solved on, with everything that was done so far.
+    pub(crate) fn tables(&mut self) -> Tables<'_> {
+        self.state.tables()
+    }
+
+    /// Seats a pod that waits, if the node has room for it and lets it in.
+    pub(crate) fn seat(&mut self, pod: &ObjectKey, node: NodeId) -> bool {
+        let Some(row) = self.state.pods.row(pod).filter(|row| row.sits == Sits::Nowhere) else {
+            return false;
+        };
+        let shape = Arc::clone(self.state.shapes.get(row.shape));
+        if self.state.nodes.room(node, &shape) == 0 {
             return false;
         }
-        self.table.take(node, shape.load(), count);
-        self.taken.push((node, Arc::clone(shape), count));
-        true
+        self.set_seat(pod, Sits::Assumed(node))
+    }
+
+    /// Takes the seat of a pod away.
+    #[cfg_attr(
+        not(feature = "check"),
+        expect(dead_code, reason = "preemption takes the seats of victims away")
+    )]
+    pub(crate) fn unseat(&mut self, pod: &ObjectKey) -> bool {
+        let Some(node) = self.state.pods.pod(pod).and_then(|row| row.node()) else { return false };
+        self.rows.push(node);
+        self.set_seat(pod, Sits::Nowhere)
+    }
+
+    fn set_seat(&mut self, pod: &ObjectKey, sits: Sits) -> bool {
+        match self.state.set_seat(pod, sits) {
+            Some(before) => {
+                self.done.push(Done::Moved(pod.clone(), before));
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Frees what is held for others, so far as that does not bind this unit, and for the unit itself.
+    pub(crate) fn lift_holds(&mut self, unit: &crate::decision::UnitKey) -> Vec<HoldKey> {
+        let lifted = self.state.holds_to_lift(unit);
+        for key in &lifted {
+            self.state.shift_hold(key, -1);
+            self.done.push(Done::Lifted(key.clone()));
+        }
+        lifted
+    }
+
+    /// Takes the room of lifted holds again, whatever was seated there meanwhile.
+    pub(crate) fn restore_holds(&mut self, lifted: &[HoldKey]) {
+        for key in lifted {
+            self.state.shift_hold(key, 1);
+            self.done.push(Done::Restored(key.clone()));
+        }
+    }
+
+    /// Empties nodes, but for what they are, until the end of this closure.
+    pub(crate) fn on_emptied_nodes<T>(
+        &mut self,
+        nodes: impl Iterator<Item = NodeId>,
+        look: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let rows = self.state.empty_nodes(nodes);
+        let seen = look(self);
+        self.state.refill_nodes(rows);
+        seen
     }
 
     /// Where the transaction stands.
-    #[cfg_attr(not(test), expect(dead_code, reason = "preemption will try victims between checkpoints"))]
+    #[cfg_attr(
+        not(feature = "check"),
+        expect(dead_code, reason = "preemption tries victims between checkpoints")
+    )]
     pub(crate) fn checkpoint(&self) -> Checkpoint {
-        Checkpoint(self.taken.len())
+        Checkpoint { done: self.done.len(), log: self.state.changes.end() }
     }
 
-    /// Gives back everything that was taken since, in reverse order.
+    /// Undoes everything that was done since, in reverse order.
     pub(crate) fn roll_back(&mut self, to: Checkpoint) {
-        while self.taken.len() > to.0 {
-            if let Some((node, shape, count)) = self.taken.pop() {
-                self.table.give(node, shape.load(), count);
+        while self.done.len() > to.done {
+            match self.done.pop() {
+                Some(Done::Moved(pod, sits)) => {
+                    self.state.set_seat(&pod, sits);
+                }
+                Some(Done::Lifted(key)) => self.state.shift_hold(&key, 1),
+                Some(Done::Restored(key)) => self.state.shift_hold(&key, -1),
+                None => break,
             }
         }
+        self.state.changes.forget_since(to.log);
     }
 
-    /// Keeps what was taken.
+    /// Keeps what was done.
     pub(crate) fn commit(mut self) {
-        self.taken.clear();
+        self.done.clear();
+        self.state.is_trial = false;
+        for node in std::mem::take(&mut self.rows) {
+            self.state.drop_row_if_unused(node);
+        }
+        self.start = self.state.changes.end();
     }
 }
 
 impl Drop for Txn<'_> {
     fn drop(&mut self) {
-        self.roll_back(Checkpoint(0));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::score::ProfileId;
-    use crate::state::shape::{AboutPods, Resources, Shapes};
-    use crate::state::volumes::Resolved;
-    use tutti_model::{Node, ObjectKey, Pod, Resource, ResourceList};
-
-    fn table() -> (NodeTable, Resources, Arc<Shape>) {
-        let (mut table, mut resources, mut shapes) =
-            (NodeTable::default(), Resources::default(), Shapes::default());
-        for name in ["a", "b"] {
-            let allocatable: ResourceList =
-                [(Resource::new("cpu"), 4), (Resource::new("pods"), 10)].into_iter().collect();
-            let id = table.id(&name.into());
-            table.set(
-                id,
-                Some(Node { name: name.into(), allocatable, ..Node::default() }),
-                &[],
-                &mut resources,
-            );
-        }
-        let mut pod = Pod::new(ObjectKey::new("default", "p"), "p");
-        pod.requests.set(Resource::new("cpu"), 2);
-        let (shape, _) = shapes.acquire(
-            &pod,
-            ProfileId::default(),
-            AboutPods::default(),
-            Vec::new(),
-            Resolved::default(),
-            &mut resources,
-        );
-        let shape = Arc::clone(shapes.get(shape));
-        (table, resources, shape)
-    }
-
-    #[test]
-    fn dropping_a_transaction_restores_the_table() {
-        let (mut table, resources, shape) = table();
-        let before = table.digest(&resources);
-        let node = table.id(&"a".into());
-        let mut txn = Txn::begin(&mut table);
-        assert!(txn.take(node, &shape, 2));
-        assert!(!txn.take(node, &shape, 1), "no seat is left");
-        drop(txn);
-        assert_eq!(table.digest(&resources), before);
-    }
-
-    #[test]
-    fn a_checkpoint_keeps_what_was_taken_before_it() {
-        let (mut table, resources, shape) = table();
-        let (a, b) = (table.id(&"a".into()), table.id(&"b".into()));
-        let mut txn = Txn::begin(&mut table);
-        assert!(txn.take(a, &shape, 1));
-        let checkpoint = txn.checkpoint();
-        assert!(txn.take(b, &shape, 2));
-        txn.roll_back(checkpoint);
-        txn.commit();
-        assert_eq!((table.room(a, &shape), table.room(b, &shape)), (1, 2));
-        let mut again = Txn::begin(&mut table);
-        again.roll_back(Checkpoint(0));
-        drop(again);
-        assert_eq!(table.room(a, &shape), 1, "what was committed stays");
-        let _ = resources;
+        self.roll_back(Checkpoint { done: 0, log: self.start });
+        self.state.is_trial = false;
     }
 }

@@ -1,5 +1,6 @@
 //! The members of a unit that want a seat, by kind, and how the groups of the unit stand.
 
+use crate::agenda::sleepers::Needs;
 use crate::decision::{Standing, UnitKey};
 use crate::refusal::{Refusal, Scattered};
 use crate::solve::{Belonging, Request, Style, Tree};
@@ -19,12 +20,12 @@ pub(crate) struct Members {
     need: u32,
     style: Style,
     tree: Option<Arc<Tree>>,
-    groups: Vec<GroupPlan>,
+    groups: Vec<GroupProgress>,
 }
 
 /// A group or composite of the unit.
 #[derive(Debug, Clone)]
-pub(crate) struct GroupPlan {
+pub(crate) struct GroupProgress {
     pub(crate) unit: UnitKey,
     pub(crate) minimum: u32,
     pub(crate) counted: u32,
@@ -40,7 +41,7 @@ impl Members {
         members: &[(&ObjectKey, &PodRow)],
         need: u32,
         style: Style,
-        groups: Vec<GroupPlan>,
+        groups: Vec<GroupProgress>,
     ) -> Self {
         let mut this = Self { by_kind: Vec::new(), unready: Vec::new(), need, style, tree: None, groups };
         let mut sorter = Sorter::default();
@@ -55,7 +56,7 @@ impl Members {
         members: &[(&ObjectKey, &PodRow, Belonging)],
         unready: Vec<ObjectKey>,
         mut tree: Tree,
-        groups: Vec<GroupPlan>,
+        groups: Vec<GroupProgress>,
     ) -> Self {
         let style = Style::Pack;
         let mut this = Self { by_kind: Vec::new(), unready, need: 1, style, tree: None, groups };
@@ -110,8 +111,24 @@ impl Members {
     }
 
     /// True if it matters to which domain a node belongs.
-    pub(crate) fn cares_about_domains(&self) -> bool {
+    pub(crate) fn reads_domains(&self) -> bool {
         self.tree.is_some()
+    }
+
+    /// What must be there at least for the unit to be placed.
+    pub(crate) fn needs(&self) -> Needs {
+        let kinds: Vec<(ShapeId, u32)> =
+            self.by_kind.iter().map(|(shape, members)| (*shape, members.len() as u32)).collect();
+        let group = self.tree.as_deref().map(Tree::only_group);
+        match (group, &kinds[..]) {
+            (None, _) => Needs::Room(kinds, self.need),
+            (Some(Some(group)), [(shape, _)]) => match (group.hierarchy, group.required()) {
+                (Some(id), Some(level)) => Needs::RoomInADomain(*shape, self.need, id, level),
+                _ => Needs::Room(kinds, self.need),
+            },
+            (Some(Some(_)), _) => Needs::Room(kinds, self.need),
+            (Some(None), _) => Needs::Anything,
+        }
     }
 
     /// Whom these seats are for, as [`Members::draw`] takes them out.
@@ -151,17 +168,17 @@ impl Members {
 }
 
 /// How groups and composites stand; without a tree there is just a group.
-pub(crate) fn standings(tree: Option<&Tree>, groups: &[GroupPlan]) -> Vec<Standing> {
+pub(crate) fn standings(tree: Option<&Tree>, groups: &[GroupProgress]) -> Vec<Standing> {
     let new = |tree: &Tree| -> Vec<u32> {
         let pairs = tree.parts.iter().zip(groups);
         pairs.map(|(part, group)| group.counted.saturating_sub(part.counted)).collect()
     };
     let met = tree.map(|tree| tree.met(&new(tree))).unwrap_or_default();
-    let placed = |at: usize, group: &GroupPlan| match tree.map(|tree| &tree.parts[at]) {
+    let placed = |at: usize, group: &GroupProgress| match tree.map(|tree| &tree.parts[at]) {
         Some(part) if !part.is_group => part.children.iter().filter(|&&child| met[child]).count() as u32,
         _ => group.counted,
     };
-    let standing = |(at, group): (usize, &GroupPlan)| Standing {
+    let standing = |(at, group): (usize, &GroupProgress)| Standing {
         group: group.unit.clone(),
         minimum: group.minimum,
         placed: placed(at, group),

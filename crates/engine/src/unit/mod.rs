@@ -1,7 +1,6 @@
-//! What a unit asks for.
+//! What a unit asks for right now.
 
 pub(crate) mod attempt;
-pub(crate) mod incomplete;
 pub(crate) mod members;
-pub(crate) mod rank;
-pub(crate) mod tree;
+mod tree;
+pub(crate) mod trial;

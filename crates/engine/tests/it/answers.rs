@@ -57,7 +57,7 @@ fn answer(seed: u64, text: &str) -> (u32, u32, u32) {
                     panic!("seed {seed}: {what}\n{}\n{text}", show(&[decision]));
                 }
             }
-            Decision::Idle { .. } => {}
+            Decision::More | Decision::Idle { .. } => {}
         }
     }
     let (spent, most) = world.engine.steps_max();

@@ -53,7 +53,7 @@ fn that_a_pod_is_bound_may_be_told_before_it_is_seen_there() {
             assert_eq!(seen.engine.decide(seen.now), decision, "seed {seed}");
             let placement = match decision {
                 Decision::Place(placement) => placement,
-                Decision::Wait(_) => continue,
+                Decision::Wait(_) | Decision::More => continue,
                 Decision::Idle { .. } => break,
             };
             for seat in placement.seats {

@@ -129,6 +129,7 @@ impl World {
                 Decision::Idle { .. } => return decisions,
                 Decision::Place(placement) => self.carry_out(placement),
                 Decision::Wait(_) => {}
+                Decision::More => continue,
             }
             decisions.push(decision);
             assert!(decisions.len() < 10_000, "the engine does not come to rest");
@@ -200,7 +201,7 @@ pub(crate) fn show(decisions: &[Decision]) -> String {
             Decision::Wait(Waiting { unit, members, refusal, .. }) => {
                 write!(text, "{unit} ({}) waits: {refusal}", members.len()).unwrap();
             }
-            Decision::Idle { .. } => {}
+            Decision::More | Decision::Idle { .. } => {}
         }
         text.push('\n');
     }

@@ -31,7 +31,7 @@ fn every_choice_is_that_of_the_default_profile() {
             let placement = match world.engine.decide(world.now) {
                 Decision::Idle { .. } => break,
                 Decision::Place(placement) => placement,
-                Decision::Wait(_) => continue,
+                Decision::Wait(_) | Decision::More => continue,
             };
             let [seat] = &placement.seats[..] else { panic!("one pod at a time") };
             let pod = world.pod(&seat.pod.name);

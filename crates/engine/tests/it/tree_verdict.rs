@@ -45,6 +45,7 @@ pub(crate) fn judge_tree(scenario: &Scenario, tier: Tier) -> Verdict {
             (refusal, Some(_)) => Verdict::Wrong(format!("refused, but a placement exists: {refusal}")),
             (_, None) => Verdict::Refused,
         },
+        Decision::More => Verdict::Wrong("one unit used up the work of a decision".to_owned()),
         Decision::Idle { .. } if best.is_some() => Verdict::Wrong("nothing was decided".to_owned()),
         Decision::Idle { .. } => Verdict::Refused,
     }

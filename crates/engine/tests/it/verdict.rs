@@ -96,7 +96,9 @@ pub(crate) fn judge(scenario: &Scenario, tier: Tier) -> Verdict {
             Refusal::Claim { .. } if !possible => Verdict::Refused,
             other => Verdict::Wrong(format!("refused for another reason: {other}")),
         },
-        (Some(Decision::Idle { .. }) | None, _) => Verdict::Wrong("nothing was decided".to_owned()),
+        (Some(Decision::More | Decision::Idle { .. }) | None, _) => {
+            Verdict::Wrong("nothing was decided".to_owned())
+        }
     }
 }
 
@@ -116,6 +118,7 @@ fn decide_all(
         match &decision {
             Decision::Idle { .. } => return Ok(decisions),
             Decision::Wait(_) => {}
+            Decision::More => continue,
             Decision::Place(placement) => {
                 let placed = seated(placement, wanting)?;
                 let mut wrong = violations(&scenario.nodes, &running, &placed);

@@ -478,7 +478,7 @@ fn is_gathering(refusal: &Refusal) -> bool {
 
 fn reason_of(refusal: &Refusal) -> &'static str {
     match refusal {
-        Refusal::Contradiction(_) => SCHEDULER_ERROR,
+        Refusal::Contradiction(_) | Refusal::Inconsistent { .. } => SCHEDULER_ERROR,
         _ => UNSCHEDULABLE,
     }
 }

@@ -12,9 +12,9 @@ use super::ground::{Ground, Region};
 use super::objective::Merit;
 use super::options::{Place, Steps};
 use super::targets;
+use crate::rules::quota::Quota;
 use crate::solve::Seats;
 use crate::solve::budget::Budget;
-use crate::solve::constraints::Quota;
 use crate::solve::construct;
 use crate::solve::limits::Limits;
 use crate::solve::problem::Problem;
@@ -160,7 +160,7 @@ impl Exact<'_, '_> {
         (self.is_loose, self.is_done) = (true, false);
         self.try_target(targets.to_vec());
         self.is_loose = false;
-        self.budget.give_back(kept);
+        self.budget.restore(kept);
         self.is_done
     }
 

@@ -3,8 +3,8 @@
 use super::ground::{Ground, Region};
 use super::objective::Merit;
 use super::slicing::Slicing;
+use crate::rules::quota::Quota;
 use crate::solve::budget::Budget;
-use crate::solve::constraints::Quota;
 use crate::solve::request::{RunningMember, SliceRule};
 use crate::state::hierarchy::Cell;
 use tutti_model::Strength;

@@ -29,7 +29,7 @@ pub(super) fn one_shape(
     budget.for_explanation();
     let hierarchies = &tables.relations.hierarchies;
     let tree = hierarchies.get(id);
-    let room = tables.rooms.of(shape_id, shape, tables.nodes);
+    let room = tables.rooms.of(shape_id, shape, tables.nodes, tables.changes);
     let total = room.total();
     let sums = room.by_domain(id, hierarchies).0;
     let cost: usize = sums.iter().map(|sums| STEPS_PER_DOMAIN * sums.len()).sum();

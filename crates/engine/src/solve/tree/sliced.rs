@@ -45,7 +45,7 @@ pub(super) fn solve(
 ) -> Outcome {
     let shape = Arc::clone(tables.shapes.get(shape_id));
     let tree = tables.relations.hierarchies.get(id);
-    let room = tables.rooms.of(shape_id, &shape, tables.nodes);
+    let room = tables.rooms.of(shape_id, &shape, tables.nodes, tables.changes);
     let (sums, by_node) = room.by_domain(id, &tables.relations.hierarchies);
     let domains: usize = sums.iter().map(Vec::len).sum();
     if !budget.spend(STEPS_PER_DOMAIN * domains + 2 * by_node.len()) {

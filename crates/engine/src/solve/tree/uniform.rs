@@ -42,7 +42,7 @@ pub(super) fn solve(
     let shape_id = shape;
     let shape = Arc::clone(tables.shapes.get(shape_id));
     let tree = tables.relations.hierarchies.get(id);
-    let room = tables.rooms.of(shape_id, &shape, tables.nodes);
+    let room = tables.rooms.of(shape_id, &shape, tables.nodes, tables.changes);
     let total = room.total();
     let (sums, by_node) = room.by_domain(id, &tables.relations.hierarchies);
     // Nothing is searched for; what is looked at grows with the number of domains.
@@ -239,7 +239,10 @@ pub(super) fn own_room(tree: &Hierarchy, sums: &[Vec<u64>], level: usize, levels
     let mut own = sums[level].clone();
     if level + 1 < levels {
         for (domain, room) in sums[level + 1].iter().enumerate() {
-            own[tree.wider(level + 1, domain as u32) as usize] -= room;
+            // A number that no domain has at present lies in none.
+            if let Some(own) = own.get_mut(tree.wider(level + 1, domain as u32) as usize) {
+                *own -= room;
+            }
         }
     }
     own

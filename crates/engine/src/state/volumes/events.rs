@@ -3,15 +3,13 @@
 
 use super::plan::Seated;
 use super::{ClaimPlan, VolumeState, Volumes, claim_keys};
-use crate::engine::Engine;
-use crate::refusal::{NoRoom, NodeReason};
+use crate::state::State;
 use crate::state::index::remove_from;
 use crate::state::nodes::NodeId;
 use crate::state::pods::PodRow;
-use crate::unit::members::Members;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tutti_model::{AttachLimits, ObjectKey, StorageClass, Text, Time, Volume, VolumeClaim, VolumeUse};
+use tutti_model::{AttachLimits, ObjectKey, StorageClass, Text, Volume, VolumeClaim, VolumeUse};
 
 /// Who is asked again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,9 +20,9 @@ enum Wake {
     All,
 }
 
-impl Engine {
+impl State {
     /// Whether the volumes of a pod are there for it on a node. Of a pod or node that is not known nothing is.
-    pub fn volumes_for(&self, pod: &ObjectKey, node: &Text) -> VolumeState {
+    pub(crate) fn volumes_for(&self, pod: &ObjectKey, node: &Text) -> VolumeState {
         let node = self.nodes.find(node).and_then(|id| self.nodes.node(id));
         match (self.pods.pod(pod), node) {
             (Some(row), Some(node)) => self.volumes.state(pod, &row.claims, node),
@@ -33,7 +31,7 @@ impl Engine {
     }
 
     /// Takes in a claim, or that it is gone.
-    pub(crate) fn set_claim(&mut self, key: &ObjectKey, claim: Option<VolumeClaim>, now: Time) {
+    pub(crate) fn set_claim(&mut self, key: &ObjectKey, claim: Option<VolumeClaim>) {
         let before = self.volumes.claims.get(key).cloned();
         if before == claim {
             return;
@@ -43,20 +41,20 @@ impl Engine {
         concerned.extend(self.volumes.neighbours(key));
         if claim.as_ref().is_none_or(|claim| claim.volume.is_some()) {
             // What was planned has happened, or never will.
-            self.end_plan(key, now);
+            self.end_plan(key);
         }
         let users: BTreeSet<ObjectKey> = self.volumes.users(key).cloned().collect();
-        self.refresh(&users, Wake::All, now);
-        self.refresh(&concerned, Wake::Changed, now);
+        self.refresh(&users, Wake::All);
+        self.refresh(&concerned, Wake::Changed);
         let named = |claim: Option<VolumeClaim>| claim.and_then(|claim| claim.volume);
         let (before, after) = (named(before), named(claim));
         if let Some(volume) = before.filter(|volume| after.as_ref() != Some(volume)) {
-            self.volume_freed(&volume, now);
+            self.volume_freed(&volume);
         }
     }
 
     /// Takes in a volume, or that it is gone.
-    pub(crate) fn set_volume(&mut self, name: &Text, volume: Option<Volume>, now: Time) {
+    pub(crate) fn set_volume(&mut self, name: &Text, volume: Option<Volume>) {
         let before = self.volumes.volumes.get(name).cloned();
         if before == volume {
             return;
@@ -66,13 +64,13 @@ impl Engine {
         self.volumes.put_volume(name, volume);
         claims.extend(self.volumes.claims_about(name));
         choosers.extend(self.volumes.choosers(name));
-        self.refresh(&self.volumes.users_of(&claims), Wake::All, now);
-        self.refresh(&choosers, Wake::Changed, now);
-        self.volume_freed(name, now);
+        self.refresh(&self.volumes.users_of(&claims), Wake::All);
+        self.refresh(&choosers, Wake::Changed);
+        self.volume_freed(name);
     }
 
     /// Takes in a class, or that it is gone.
-    pub(crate) fn set_class(&mut self, name: &Text, class: Option<StorageClass>, now: Time) {
+    pub(crate) fn set_class(&mut self, name: &Text, class: Option<StorageClass>) {
         if self.volumes.classes.get(name) == class.as_ref() {
             return;
         }
@@ -81,11 +79,11 @@ impl Engine {
             None => self.volumes.classes.remove(name),
         };
         let claims = self.volumes.by_class.get(name).cloned().unwrap_or_default();
-        self.refresh(&self.volumes.users_of(&claims), Wake::All, now);
+        self.refresh(&self.volumes.users_of(&claims), Wake::All);
     }
 
     /// Takes in how many volumes a node can attach; no limits are none.
-    pub(crate) fn set_attach_limits(&mut self, limits: AttachLimits, now: Time) {
+    pub(crate) fn set_attach_limits(&mut self, limits: AttachLimits) {
         let AttachLimits { node, limits } = limits;
         let before = self.volumes.limits.get(&node).cloned().unwrap_or_default();
         if before == limits {
@@ -106,29 +104,26 @@ impl Engine {
         if drivers_changed {
             // Room for volumes of that driver has begun or ceased to be counted, everywhere.
             for id in self.nodes.ids() {
-                self.limit_attachments(id, now);
+                self.limit_attachments(id);
             }
             let users: BTreeSet<ObjectKey> = self.volumes.users.values().flatten().cloned().collect();
-            self.refresh(&users, Wake::Changed, now);
+            self.refresh(&users, Wake::Changed);
         } else {
             let id = self.nodes.id(&node);
-            self.limit_attachments(id, now);
+            self.limit_attachments(id);
         }
     }
 
-    fn limit_attachments(&mut self, id: NodeId, now: Time) {
+    fn limit_attachments(&mut self, id: NodeId) {
         let Some(node) = self.nodes.node(id).cloned() else {
-            self.nodes.drop_row_if_unused(id);
+            self.drop_row_if_unused(id);
             return;
         };
-        let before = self.offer(id);
-        let room = self.volumes.room_to_attach(&node.name);
-        self.nodes.set(id, Some(node), &room, &mut self.resources);
-        self.wake_by_offer(id, before, now);
+        self.put_node(id, Some(node));
     }
 
     /// Notes which claims a pod uses, and that others share them with it or no longer do.
-    pub(crate) fn set_claims_of(&mut self, pod: &ObjectKey, uses: &[VolumeUse], now: Time) {
+    pub(crate) fn set_claims_of(&mut self, pod: &ObjectKey, uses: &[VolumeUse]) {
         let before = self.pods.pod(pod).filter(|row| row.uses_claims());
         let before = before.map_or_else(Vec::new, |row| claim_keys(pod, &row.claims));
         let after = claim_keys(pod, uses);
@@ -142,7 +137,7 @@ impl Engine {
             concerned.extend(self.volumes.neighbours(&claim));
         }
         concerned.remove(pod);
-        self.refresh(&concerned, Wake::Changed, now);
+        self.refresh(&concerned, Wake::Changed);
     }
 
     /// What is to become of the unbound claims of pods that are to be given a node. Nothing if there are too few volumes:
@@ -161,44 +156,37 @@ impl Engine {
         self.volumes.plan(&seats)
     }
 
-    /// What is missing if seats were found for members but no volumes.
-    pub(crate) fn without_volumes(&self, members: &Members) -> NoRoom {
-        let nodes = self.nodes.ids().filter(|&id| self.nodes.node(id).is_some()).count() as u32;
-        let ruled_out = vec![(NodeReason::NoVolume, nodes)];
-        NoRoom { needed: members.need(), nodes, ruled_out, ..NoRoom::default() }
-    }
-
     /// A pod has left its node: what was planned for its claims is off, and who waited for them may have them.
-    pub(crate) fn claims_left(&mut self, pod: &ObjectKey, row: &PodRow, now: Time) {
+    pub(crate) fn claims_left(&mut self, pod: &ObjectKey, row: &PodRow) {
         for claim in claim_keys(pod, &row.claims) {
             let seated = |user: &ObjectKey| self.pods.pod(user).is_some_and(|row| row.node().is_some());
             if self.volumes.users(&claim).any(seated) {
                 continue;
             }
-            self.end_plan(&claim, now);
+            self.end_plan(&claim);
             let users: BTreeSet<ObjectKey> = self.volumes.users(&claim).cloned().collect();
-            self.refresh(&users, Wake::All, now);
+            self.refresh(&users, Wake::All);
         }
     }
 
     /// Remembers what is to become of claims.
-    pub(crate) fn begin_plans(&mut self, plans: &BTreeMap<ObjectKey, ClaimPlan>, now: Time) {
+    pub(crate) fn begin_plans(&mut self, plans: &BTreeMap<ObjectKey, ClaimPlan>) {
         let mut concerned = BTreeSet::new();
         for (claim, plan) in plans {
             self.volumes.plans.insert(claim.clone(), plan.clone());
             concerned.extend(self.volumes.neighbours(claim));
         }
-        self.refresh(&concerned, Wake::Changed, now);
+        self.refresh(&concerned, Wake::Changed);
     }
 
-    fn end_plan(&mut self, claim: &ObjectKey, now: Time) {
+    fn end_plan(&mut self, claim: &ObjectKey) {
         if let Some(ClaimPlan::Volume(volume)) = self.volumes.plans.remove(claim) {
-            self.volume_freed(&volume, now);
+            self.volume_freed(&volume);
         }
     }
 
     /// Asks those again who could be given this volume, if it is free.
-    fn volume_freed(&mut self, name: &Text, now: Time) {
+    fn volume_freed(&mut self, name: &Text) {
         let Some(volume) = self.volumes.volumes.get(name).filter(|volume| self.volumes.is_free(volume))
         else {
             return;
@@ -209,24 +197,24 @@ impl Engine {
             claim.is_some_and(|claim| claim.volume.is_none() && volume.suits(claim))
         };
         let claims: BTreeSet<ObjectKey> = unbound.filter(suited).cloned().collect();
-        self.refresh(&self.volumes.users_of(&claims), Wake::All, now);
+        self.refresh(&self.volumes.users_of(&claims), Wake::All);
     }
 
-    fn refresh(&mut self, pods: &BTreeSet<ObjectKey>, wake: Wake, now: Time) {
+    fn refresh(&mut self, pods: &BTreeSet<ObjectKey>, wake: Wake) {
         for pod in pods {
-            let changed = self.reshape_by_claims(pod, now);
+            let changed = self.reshape_by_claims(pod);
             if (changed || wake == Wake::All)
                 && let Some(unit) =
                     self.pods.pod(pod).filter(|row| row.wants_seat()).map(|row| self.pods.unit_of(pod, row))
             {
-                self.touch(&unit, now);
+                self.note_unit(&unit);
             }
         }
     }
 
     /// Gives a pod the shape that its claims call for now. True if it is another one.
-    fn reshape_by_claims(&mut self, pod: &ObjectKey, now: Time) -> bool {
-        let Some(row) = self.pods.pod(pod).cloned() else { return false };
+    fn reshape_by_claims(&mut self, pod: &ObjectKey) -> bool {
+        let Some(row) = self.pods.row(pod).map(Arc::clone) else { return false };
         let resolved = self.volumes.resolve(pod, &row.claims);
         let held = Arc::clone(self.shapes.get(row.shape));
         let own = held.requests.iter().filter(|(resource, _)| !self.volumes.is_attach_resource(*resource));
@@ -242,17 +230,14 @@ impl Engine {
         self.pods.reshape(pod, shape);
         if let Some(node) = row.node() {
             let taken = Arc::clone(self.shapes.get(shape));
-            let before = self.offer(node);
-            self.nodes.take(node, taken.load(), 1);
-            self.nodes.give(node, held.load(), 1);
-            self.wake_by_offer(node, before, now);
-            self.wake_by_pod(&taken, now);
+            self.take_room(node, taken.load(), 1);
+            self.give_room(node, held.load(), 1);
+            self.note_neighbour(&taken);
         }
         if row.wants_seat() {
-            // Before the old shape goes: the unit may sleep on it.
-            self.touch(&self.pods.unit_of(pod, &row), now);
+            self.note_unit(&self.pods.unit_of(pod, &row));
         }
-        self.follow_nomination(pod, now);
+        self.follow_nomination(pod);
         self.release_shape(row.shape);
         true
     }
@@ -336,34 +321,5 @@ impl Volumes {
             pods.extend(self.sharers(&claim.class));
         }
         pods
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::decision::Decision;
-    use crate::engine::Config;
-    use crate::event::Event;
-    use crate::refusal::Refusal;
-    use tutti_model::scenario::Scenario;
-
-    #[test]
-    fn seats_for_which_no_volumes_are_found_are_not_taken() {
-        let text = "node a cpu=4
-                    class local wait
-                    volume v class=local size=5Gi
-                    claim c class=local size=1Gi
-                    pod p cpu=1 claim:c";
-        let mut engine = Engine::new(Config::default());
-        for event in Event::of_scenario(&Scenario::parse(text).unwrap()) {
-            engine.apply(event, Time::default());
-        }
-        // No event does this: the shape of the pod asks for less than the claim.
-        engine.volumes.claims.get_mut(&ObjectKey::new("default", "c")).unwrap().size = i64::MAX;
-        let Decision::Wait(waiting) = engine.decide(Time::default()) else { panic!("it has no volume") };
-        let Refusal::Undecided(room) = waiting.refusal else { panic!("the search found seats") };
-        assert_eq!((room.needed, room.ruled_out), (1, vec![(NodeReason::NoVolume, 1)]));
-        assert_eq!(engine.assumed(), []);
     }
 }

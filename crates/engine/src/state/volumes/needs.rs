@@ -97,13 +97,6 @@ pub(crate) struct Needs {
     pub(crate) is_guess: bool,
 }
 
-impl Needs {
-    /// True if other pods and volumes make no difference to what fits on a node by itself.
-    pub(crate) fn are_local(&self) -> bool {
-        self.asks.is_empty() && self.exclusive.is_empty()
-    }
-}
-
 /// What the claims of a pod come down to.
 #[derive(Debug, Default)]
 pub(crate) struct Resolved {

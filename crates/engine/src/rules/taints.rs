@@ -1,7 +1,40 @@
-//! TaintToleration: taints that would rather keep pods away (`PreferNoSchedule`).
+//! Taints: a pod tolerates every taint of its node with the effect `NoSchedule` or `NoExecute`.
+//!
+//! Kubernetes' `TaintToleration`. Taints with the effect `PreferNoSchedule` only make a node less welcome: that is the
+//! score.
 
-use super::SCORE_MAX;
-use tutti_model::{Effect, Taint, Toleration};
+use crate::refusal::NodeReason;
+use crate::score::SCORE_MAX;
+use crate::state::shape::Shape;
+use std::fmt;
+use tutti_model::taint::untolerated;
+use tutti_model::{Effect, Node, Taint, Toleration};
+
+/// True if a shape tolerates all taints of a node.
+pub(crate) fn tolerates(shape: &Shape, node: &Node) -> bool {
+    untolerated(&node.taints, &shape.tolerations).is_none()
+}
+
+/// Why the rule keeps a shape off a node.
+pub(crate) fn forbids(shape: &Shape, node: &Node) -> Option<NodeReason> {
+    let taint = untolerated(&node.taints, &shape.tolerations)?;
+    Some(NodeReason::Taint { key: taint.key.clone() })
+}
+
+/// True if the rule keeps no shape off a node.
+pub(super) fn is_open(node: &Node) -> bool {
+    node.taints.is_empty()
+}
+
+/// True if the rule speaks with this reason.
+pub(super) fn speaks(reason: &NodeReason) -> bool {
+    matches!(reason, NodeReason::Taint { .. })
+}
+
+/// The words of a refusal.
+pub(crate) fn words(key: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(f, "untolerated taint {key}")
+}
 
 /// Taints that would rather keep the pod away.
 pub(crate) fn count(taints: &[Taint], tolerations: &[Toleration]) -> i64 {

@@ -1,7 +1,34 @@
-//! NodeAffinity: preferred terms that a node matches.
+//! Node affinity: the labels and the name of a node match the pod's `nodeSelector` and its required node affinity.
+//!
+//! Kubernetes' `NodeAffinity`. Preferred terms only make a node more welcome: that is the score.
 
-use super::SCORE_MAX;
+use crate::refusal::NodeReason;
+use crate::score::SCORE_MAX;
+use crate::state::shape::Shape;
 use tutti_model::{Node, NodeSelectorTerm, Weighted};
+
+/// The words of a refusal.
+pub(crate) const WORDS: &str = "not selected by node selector or affinity";
+
+/// True if a shape selects a node.
+pub(crate) fn selects(shape: &Shape, node: &Node) -> bool {
+    shape.affinity.matches(&node.name, &node.labels)
+}
+
+/// Why the rule keeps a shape off a node.
+pub(crate) fn forbids(shape: &Shape, node: &Node) -> Option<NodeReason> {
+    (!selects(shape, node)).then_some(NodeReason::Affinity)
+}
+
+/// True if the rule keeps the shape off no node.
+pub(super) fn is_undemanding(shape: &Shape) -> bool {
+    shape.selects_all
+}
+
+/// True if the rule speaks with this reason.
+pub(super) fn speaks(reason: &NodeReason) -> bool {
+    matches!(reason, NodeReason::Affinity)
+}
 
 /// The sum of the weights of the terms that match.
 pub(crate) fn sum(terms: &[Weighted<NodeSelectorTerm>], node: &Node) -> i64 {
