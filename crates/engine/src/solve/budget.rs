@@ -93,6 +93,7 @@ impl Budget {
     }
 
     /// Takes back what is left of a part.
+    #[allow(clippy::needless_pass_by_value, reason = "what was given back must not be spent")]
     pub(crate) fn give_back(&mut self, part: Self) {
         let Self { steps_left, kept, explanation, .. } = part;
         self.steps_left += steps_left + kept + explanation;

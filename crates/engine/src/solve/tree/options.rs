@@ -7,6 +7,7 @@ use crate::rules::quota::Quota;
 use crate::solve::budget::Budget;
 use crate::solve::request::{RunningMember, SliceRule};
 use crate::state::hierarchy::Cell;
+use crate::state::shape::ShapeId;
 use tutti_model::Strength;
 
 /// Steps that it takes to tell what a choice is worth, beside looking at bins.
@@ -383,15 +384,25 @@ impl<'s, 'g> Steps<'s, 'g> {
         budget: &mut Budget,
     ) -> Option<Vec<Choice>> {
         let ground = self.ground;
-        if !budget.spend(ground.cost_of_domains() + 8 * ground.part(part).running.len()) {
+        let slices = ground.kinds_of(part).len();
+        let twins = slices * (slices + ground.part(part).running.len());
+        if !budget.spend(ground.cost_of_domains() + 8 * (twins + ground.part(part).running.len())) {
             return None;
         }
         let within = place.region(ground, part);
         let anchor =
             ground.anchor_of(part, part, rule.level, |running: &RunningMember| running.slice == Some(slice));
-        let of_slice = |&kind: &usize| ground.tree.kinds[kind].slice == Some(slice);
-        let kinds: Vec<usize> = ground.kinds_of(part).iter().copied().filter(of_slice).collect();
-        let domains = ground.domains_in(part, rule.level, within);
+        let kinds = self.kinds_of_slice(part, slice);
+        let mut domains = ground.domains_in(part, rule.level, within);
+        // Slices that are alike are interchangeable; so they take domains in ascending order.
+        if let Some(twin) = self.twin(part, slice)
+            && let Some(bin) =
+                place.masks[twin].as_ref().and_then(|mask| mask.iter().position(|is_in| *is_in))
+        {
+            let taken = ground.domains(part, rule.level)[bin];
+            let first = domains.iter().position(|&domain| domain == taken).unwrap_or(0);
+            domains.drain(..first);
+        }
         if !budget.spend(domains.len() * ground.looks(1)) {
             return None;
         }
@@ -407,6 +418,28 @@ impl<'s, 'g> Steps<'s, 'g> {
         // There is no place for this slice, which says nothing about the others: nobody of it is placed.
         let nowhere = vec![false; within.len()];
         Some(vec![Choice { merit: Merit::default(), what: What::Mask(kinds, nowhere) }])
+    }
+
+    fn kinds_of_slice(&self, part: usize, slice: u32) -> Vec<usize> {
+        let of_slice = |&kind: &usize| self.ground.tree.kinds[kind].slice == Some(slice);
+        self.ground.kinds_of(part).iter().copied().filter(of_slice).collect()
+    }
+
+    /// A kind of the last slice before this one that has the same members, if nobody of either runs.
+    fn twin(&self, part: usize, slice: u32) -> Option<usize> {
+        let ground = self.ground;
+        let runs = |slice: u32| ground.part(part).running.iter().any(|running| running.slice == Some(slice));
+        let members = |slice: u32| -> Vec<(ShapeId, u32)> {
+            let kinds = self.kinds_of_slice(part, slice).into_iter().map(|kind| &ground.problem.kinds[kind]);
+            let mut members: Vec<(ShapeId, u32)> = kinds.map(|kind| (kind.shape, kind.count)).collect();
+            members.sort_unstable();
+            members
+        };
+        let own = members(slice);
+        let slices = ground.kinds_of(part).iter().filter_map(|&kind| ground.tree.kinds[kind].slice);
+        let is_alike = |&other: &u32| other < slice && !runs(other) && members(other) == own;
+        let twin = slices.filter(is_alike).max().filter(|_| !runs(slice))?;
+        self.kinds_of_slice(part, twin).first().copied()
     }
 
     /// Every way to hand out the slices that may be begun.
