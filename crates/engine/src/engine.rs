@@ -33,6 +33,8 @@ pub struct Engine {
     agenda: Agenda,
     /// The unit that is being decided about.
     deciding: Option<UnitKey>,
+    /// See [`Engine::steps_max`].
+    steps_max: u64,
 }
 
 impl Clone for Engine {
@@ -45,14 +47,14 @@ impl Engine {
     /// An engine that has seen nothing.
     pub fn new(config: Config) -> Self {
         let state = State::new(&config);
-        Self { config, state, agenda: Agenda::default(), deciding: None }
+        Self { config, state, agenda: Agenda::default(), deciding: None, steps_max: 0 }
     }
 
     /// An engine of its own that knows the same and decides alike: the start of every question and forecast. Caches are
     /// not copied but rebuilt on demand.
     pub fn fork(&self) -> Self {
         let (config, state, agenda) = (self.config.clone(), self.state.fork(), self.agenda.fork());
-        Self { config, state, agenda, deciding: None }
+        Self { config, state, agenda, deciding: None, steps_max: 0 }
     }
 
     /// Takes in one fact.
@@ -142,6 +144,7 @@ impl Engine {
                 Attempt::Solve(members) => {
                     let mut budget = quota.split(effort.share(whole));
                     let tried = self.try_unit(unit, members, effort, now, &mut budget);
+                    self.steps_max = self.steps_max.max(budget.steps_spent());
                     quota.give_back(budget);
                     match tried {
                         Ok(placement) => {
@@ -351,6 +354,11 @@ impl Engine {
     /// How often a unit could be placed that only the safety flush had woken. Each one is a bug of what wakes units.
     pub fn flush_finds_count(&self) -> u64 {
         self.agenda.flush_finds()
+    }
+
+    /// Steps of the budget that the costliest attempt took so far, and how many a decision may take.
+    pub fn steps_max(&self) -> (u64, u64) {
+        (self.steps_max, Budget::of_branches(self.config.branches_max).steps_max())
     }
 
     /// Units about which a reason was reported that still stands.

@@ -6,6 +6,7 @@
     reason = "tests fail by panicking, and read better so"
 )]
 
+mod answers;
 mod bad_input;
 mod boundaries;
 mod determinism;
@@ -17,6 +18,7 @@ mod each_rule;
 mod expectations;
 mod feasible;
 mod history;
+mod hostile;
 mod likings;
 mod oracle;
 mod packing;
