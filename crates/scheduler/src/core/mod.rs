@@ -9,7 +9,7 @@
 //! * `pods`: pods, those whose group follows from their Job, and those that are spread by default;
 //! * `starts`: placements on their way, from the decision until everybody knows where every member is;
 //! * `groups`: groups and composites, and what becomes of those that have too few members;
-//! * `report`: conditions and events;
+//! * `outcomes`: what follows from decisions, `report`: the words of conditions and events;
 //! * `waits`: how long units wait, and for what;
 //! * `counters` and `dump`: how things stand, in numbers and in full; `observer`: how long decisions take;
 //! * `set_aside`: units over which the engine broke;
@@ -22,6 +22,7 @@ pub mod groups;
 mod leadership;
 pub mod message;
 pub mod observer;
+mod outcomes;
 mod pods;
 mod report;
 mod set_aside;
@@ -440,13 +441,13 @@ fn kinds(config: &Config, capabilities: &Capabilities) -> BTreeSet<ObjectKind> {
 
 /// True if a decision may follow from it.
 fn is_news(input: &Input) -> bool {
-    match input {
+    !matches!(
+        input,
         Input::Answer(Answer::Write { .. } | Answer::Bind { outcome: BindOutcome::Done, .. })
-        | Input::Renewed { .. }
-        | Input::Tick
-        | Input::Stop => false,
-        _ => true,
-    }
+            | Input::Renewed { .. }
+            | Input::Tick
+            | Input::Stop
+    )
 }
 
 fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {

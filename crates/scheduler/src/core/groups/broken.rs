@@ -361,18 +361,15 @@ impl Core {
         }
         let changed = std::mem::take(&mut self.groups.changed);
         let mut affected = BTreeSet::new();
-        // Trees that were looked at: whether everybody else in them is affected, too.
-        let mut trees: BTreeMap<UnitKey, bool> = BTreeMap::new();
+        // Trees that were looked at.
+        let mut trees: BTreeSet<UnitKey> = BTreeSet::new();
         for group in changed {
             if self.is_in_tree(&group) {
                 let root = self.unit_of_group(&group);
-                if !trees.contains_key(&root) {
-                    // What a group of a tree lacks concerns all of them; in one that lacks nothing each is by itself.
-                    let concerns_all = !self.is_settled_tree(&root);
-                    if concerns_all {
-                        affected.extend(self.groups_beside(&group));
-                    }
-                    trees.insert(root, concerns_all);
+                // What a group of a tree lacks concerns all of them; in one that lacks nothing each is by itself.
+                let is_settled = self.is_settled_tree(&root);
+                if trees.insert(root) && !is_settled {
+                    affected.extend(self.groups_beside(&group));
                 }
             }
             affected.insert(group);

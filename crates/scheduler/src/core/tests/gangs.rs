@@ -1,7 +1,7 @@
 //! What becomes of gangs below their minimum.
 
 use super::small_cluster::{Fault, Sim, key};
-use crate::core::groups::GangState;
+use crate::core::groups::{GangState, GroupState};
 use crate::core::message::Fact;
 use tutti_k8s::{ConditionStatus, GroupMarks, ObjectKind, WhenBroken};
 use tutti_model::{ModelError, Phase, Time};
@@ -446,4 +446,26 @@ fn a_gang_that_has_ended_before_it_was_told_that_it_started_is_told_so() {
     sim.restart();
     sim.run_for(5);
     assert!(sim.group_conditions[&key("g")].holds());
+}
+
+#[test]
+fn a_group_comes_from_forming_to_running_and_is_completed_when_it_breaks() {
+    let mut sim = Sim::new();
+    sim.gang("g", 2);
+    sim.pod("g-0", Some("g"), 1);
+    sim.run();
+    let state = |sim: &Sim| sim.core.group_state(&key("g"));
+    assert_eq!(state(&sim), Some(GroupState::Forming));
+    sim.pod("g-1", Some("g"), 1);
+    sim.run();
+    assert_eq!(state(&sim), Some(GroupState::Waiting));
+    sim.node("a", 2);
+    sim.step();
+    assert_eq!(state(&sim), Some(GroupState::Starting));
+    sim.run();
+    assert_eq!(state(&sim), Some(GroupState::Running));
+    sim.delete_pod("g-1");
+    sim.run();
+    assert_eq!(state(&sim), Some(GroupState::Completing));
+    assert_eq!(sim.core.group_state(&key("other")), None);
 }
