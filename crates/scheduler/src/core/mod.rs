@@ -211,7 +211,7 @@ impl Core {
         self.step_observed(inputs, now, &mut ())
     }
 
-    /// Takes in what happened and does nothing about it yet: [`Core::step`] has to follow. Whoever hears of more meanwhile
+    /// Takes in what happened and does nothing about it yet: [`Core::step`] has to follow. A caller that hears of more meanwhile
     /// tells it first, so that decisions are about things as they are.
     pub fn take_in(&mut self, inputs: impl IntoIterator<Item = Input>, now: Time) {
         for input in inputs {
@@ -277,9 +277,9 @@ impl Core {
         self.wake_at
     }
 
-    /// True if nothing that whoever leads next depends on is under way or waits to be: no binding, no deletion, nothing
+    /// True if nothing that the next leader depends on is under way or waits to be: no binding, no deletion, nothing
     /// that is written on a group for good, on a claim or on a volume. Then this one may end and hand over at once. Why a
-    /// group waits is said by whoever leads next, too, and cannot undo what that one says.
+    /// group waits is said by the next leader, too, and cannot undo what that one says.
     pub fn is_drained(&self) -> bool {
         self.starts.is_drained()
             && self.mark_writes.is_empty()
@@ -410,7 +410,7 @@ impl Core {
             // What follows from it was done when it was answered.
             WriteKey::Pod(_) => {}
             WriteKey::Storage(storage) => self.storage_write_given_up(storage, &why, now),
-            // Members that are still there are tried again by whoever wants them gone.
+            // Members that are still there are tried again while their gang is unwound.
             WriteKey::Eviction(_) | WriteKey::Event(_) => {}
         }
         self.counters.writes_given_up += 1;

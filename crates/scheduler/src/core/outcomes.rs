@@ -73,7 +73,7 @@ impl Core {
         self.group_placed(&standing.group, &message, now);
     }
 
-    /// A group that is complete, and what it is part of, are told so if they were not when they started: whoever led then
+    /// A group that is complete, and what it is part of, are told so if they were not when they started: the leader of that time
     /// may have ended before it could, or somebody else has bound the members.
     pub(super) fn tell_complete(&mut self, group: &ObjectKey, counted: u32, minimum: u32, now: Time) {
         self.tell_started(&UnitKey::Group(group.clone()), now, || {

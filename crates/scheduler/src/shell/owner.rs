@@ -83,7 +83,7 @@ impl Owner {
             let Some(until) = self.leads_until() else {
                 return Ok(deposed());
             };
-            // Nothing was read before we led, and whoever led before has been waited for.
+            // Nothing was read before we led, and the leader before us has been waited for.
             batch.push(Input::Elected { until });
         }
         loop {
@@ -209,7 +209,7 @@ impl Owner {
             Question::Numbers(answer) => {
                 let snapshot =
                     Snapshot { counters: self.core.counters().clone(), gauges: self.core.gauges() };
-                // Whoever asked may have gone.
+                // The one that asked may have gone.
                 let _ = answer.send(snapshot);
             }
             Question::Extras(answer) => {
@@ -237,7 +237,7 @@ impl Owner {
         }
         let late = Instant::now() >= at;
         if late {
-            tracing::warn!("stopped with requests under way; whoever runs next finds how they ended");
+            tracing::warn!("stopped with requests under way; the next process finds out how they ended");
         }
         late.then(|| Ended { why, is_clean: false, carried: self.core.carry_over() })
     }
@@ -252,7 +252,7 @@ async fn changed(term: &mut Option<Term>) {
 }
 
 fn accept(answer: Option<Answer>) -> Result<Input, Error> {
-    // Without its answer a request would be under way for ever; a new process starts from the truth.
+    // Without its answer a request would be under way forever; a new process starts from the truth.
     answer.map(Input::Answer).ok_or_else(|| {
         tracing::error!("a request broke and has no answer; see the panic above");
         Error::TaskEnded { what: "a request" }

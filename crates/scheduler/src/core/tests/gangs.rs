@@ -288,7 +288,7 @@ fn broken_gangs_do_not_block_each_other() {
         }
     }
     sim.run_for(100);
-    // Each could hold one of these for ever.
+    // Each could hold one of these forever.
     sim.node("x", 1);
     sim.run_for(100);
     sim.node("y", 1);
@@ -381,7 +381,7 @@ fn a_bound_member_that_vanishes_stops_those_that_were_to_join_it() {
 }
 
 #[test]
-fn a_gang_that_was_started_before_a_crash_is_told_so_by_whoever_comes_next() {
+fn a_gang_that_was_started_before_a_crash_is_told_so_by_the_next_leader() {
     let mut sim = Sim::with_gang(3, 3);
     sim.refuses_conditions = true;
     sim.run();
@@ -417,7 +417,7 @@ fn a_server_that_does_not_want_to_hear_that_a_gang_has_started_is_told_less_and_
     sim.refuses_conditions = true;
     sim.node("b", 40);
     for index in 3..40 {
-        // Whoever joins makes the gang be looked at, also if somebody else has placed it.
+        // A pod that joins makes the gang be looked at, also if somebody else has placed it.
         let name = format!("g-{index}");
         sim.pod(&name, Some("g"), 1);
         sim.bind_by_other(&name, "b");

@@ -276,7 +276,7 @@ impl Core {
         }
     }
 
-    /// Who reports about an object: the scheduler that its pods ask for. `None` leaves it to whoever writes it.
+    /// Who reports about an object: the scheduler that its pods ask for. `None` leaves it to the process that writes it.
     fn reporter_of(&self, regarding: &Regarding) -> Option<Text> {
         let Regarding { kind, key, .. } = regarding;
         if kind == "Pod" {
