@@ -3,6 +3,7 @@
 use crate::fleet::{Ask, add_gang, ask, cluster, node, pod, running};
 use crate::packing;
 use crate::report::Report;
+use crate::selectors;
 use crate::topology;
 use anyhow::{Result, ensure};
 use std::time::{Duration, Instant};
@@ -49,7 +50,7 @@ pub(crate) fn run(sizes: &[u32], only: &str, seconds: f64, report: &mut Report) 
     if "load-100k".contains(only) {
         load(report)?;
     }
-    Ok(())
+    selectors::run(only, report)
 }
 
 struct Bench<'a> {
@@ -109,7 +110,7 @@ impl Bench<'_> {
         let (placed, undecided) = match base.clone().decide(Time(0)) {
             Decision::Place(placement) => (placement.seats.len(), false),
             Decision::Wait(waiting) => (0, matches!(waiting.refusal, Refusal::Undecided(_))),
-            Decision::Idle { .. } => (0, false),
+            Decision::More | Decision::Idle { .. } => (0, false),
         };
         ensure!([0, 320].contains(&placed), "{case} at {} nodes placed {placed} of 320", self.nodes);
         let (time, rounds) = self.again_and_again(&base);
@@ -170,7 +171,7 @@ pub(crate) fn decide_all(engine: &mut Engine) -> u32 {
     loop {
         match engine.decide(Time(0)) {
             Decision::Place(placement) => placed += placement.seats.len() as u32,
-            Decision::Wait(_) => {}
+            Decision::Wait(_) | Decision::More => {}
             Decision::Idle { .. } => return placed,
         }
     }
@@ -342,7 +343,7 @@ fn load(report: &mut Report) -> Result<()> {
 }
 
 /// Memory that this process holds, as the kernel counts it.
-fn resident_mib() -> Result<f64> {
+pub(crate) fn resident_mib() -> Result<f64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kib: f64 = line.and_then(|l| l.trim().split(' ').next()).unwrap_or("0").parse()?;

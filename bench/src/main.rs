@@ -8,6 +8,7 @@ mod live;
 mod packing;
 mod report;
 mod requests;
+mod selectors;
 mod topology;
 
 use clap::{Parser, Subcommand};

@@ -143,7 +143,7 @@ fn measure(variant: Variant) -> Measured {
             Decision::Wait(waiting) => {
                 undecided += u64::from(matches!(waiting.refusal, Refusal::Undecided(_)));
             }
-            Decision::Idle { .. } => {}
+            Decision::More | Decision::Idle { .. } => {}
         }
     }
     times.sort_by(f64::total_cmp);

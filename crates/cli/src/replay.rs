@@ -39,7 +39,7 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
                 let word = console.paint(Style::Waiting, "wait");
                 console.line(&format!("{word} {}: {}", waiting.unit, waiting.refusal));
             }
-            Decision::Idle { .. } => {}
+            Decision::More | Decision::Idle { .. } => {}
         }
     }
     console.line(&console.paint(Style::Faint, &count(decisions.len() as u64, "decision")));

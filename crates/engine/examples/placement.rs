@@ -54,6 +54,7 @@ fn decide(scenario: &Scenario) -> Vec<Decision> {
         let decision = engine.decide(now);
         match &decision {
             Decision::Idle { .. } => return decisions,
+            Decision::More => {}
             Decision::Place(placement) => {
                 println!("{}: placed", placement.unit);
                 for seat in &placement.seats {

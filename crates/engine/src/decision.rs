@@ -1,7 +1,7 @@
 //! What the engine answers.
 
 use crate::refusal::{Refusal, Scattered};
-use crate::volumes::ClaimPlan;
+use crate::state::volumes::ClaimPlan;
 use std::fmt;
 use tutti_model::{ObjectKey, Text, Time};
 
@@ -42,6 +42,8 @@ pub enum Decision {
     Place(Placement),
     /// This unit cannot start now. Told again only when the reason changes.
     Wait(Waiting),
+    /// There is more to decide, but this call has done enough work: ask again once other things were seen to.
+    More,
     /// There is nothing to decide until something happens or until this time.
     Idle {
         /// When to ask again even if nothing happens.

@@ -127,11 +127,11 @@ pub enum HoldReason {
     Told,
     /// A pod was nominated. The engine makes and ends these itself.
     Nominated,
-    /// Members of a broken gang have left these seats, and others will come in their place. The engine makes these
+    /// Members of an incomplete gang have left these seats, and others will come in their place. The engine makes these
     /// itself.
     Vacated,
-    /// A broken gang could use these seats, but they are not enough. The engine makes these itself.
-    Claimed,
+    /// An incomplete gang could use these seats, but they are not enough. The engine makes these itself.
+    Usable,
     /// A gang has waited for so long that what becomes free here is kept for it. The engine makes these itself.
     Planned,
 }

@@ -4,48 +4,28 @@
 //! [`Engine::decide`]; both carry the time as data. There is no IO, no clock, no randomness and no thread here:
 //! the same events give the same decisions on every machine.
 
-mod attempt;
-pub mod census;
-mod claims;
-mod counts;
+mod agenda;
+#[cfg(feature = "check")]
+pub mod check;
+pub mod config;
 pub mod decision;
-mod digest;
 pub mod engine;
 pub mod event;
-mod feasible;
-mod flush;
-mod grow;
-mod hierarchy;
-mod holds;
-mod images;
-mod index;
-mod members;
-mod nodes;
-pub mod oracle;
-mod pods;
-mod queue;
+pub mod queries;
 pub mod refusal;
-mod relations;
-mod room;
-mod room_sums;
+mod rules;
 pub mod score;
-mod seats;
-mod shape;
 mod solve;
-mod starving;
-pub mod survey;
-mod topology;
-mod txn;
-mod units;
-pub mod validator;
-mod volumes;
-mod wake;
+mod state;
+mod unit;
 
-pub use census::{Census, Place, Waiters};
+pub use config::{Config, NamedProfile};
 pub use decision::{Decision, Placement, Seat, Standing, UnitKey, Waiting};
-pub use engine::{Config, Engine, NamedProfile};
+pub use engine::Engine;
 pub use event::{Event, HeldSeat, Hold, HoldReason};
-pub use refusal::{ClaimProblem, Refusal};
+pub use queries::census::{Census, WaitState, Waiters};
+pub use queries::survey::{DomainRoom, Survey};
+pub use refusal::{ClaimProblem, Reason, ReasonCode, Refusal};
+pub use rules::{Change, RULES, Rule};
 pub use score::Profile;
-pub use survey::{DomainRoom, Survey};
-pub use volumes::{ClaimPlan, VolumeState};
+pub use state::volumes::{ClaimPlan, VolumeState};

@@ -1,6 +1,9 @@
 //! Why a unit cannot start: data first, one sentence second.
 
-use crate::volumes::attach_driver;
+use crate::rules::{
+    affinity, anti_affinity, attach_limit, cordon, exclusive_claim, node_affinity, ports, resources, spread,
+    taints, volume_matching, volume_reach,
+};
 use std::fmt;
 use tutti_model::{ObjectKey, Resource, Text};
 
@@ -50,6 +53,126 @@ pub enum Refusal {
     NoRoom(NoRoom),
     /// No placement was found within the search budget, and none was excluded.
     Undecided(NoRoom),
+    /// The scheduler's own answer contradicted what it knows. A bug; the unit is set aside, and everything else goes on.
+    Inconsistent {
+        /// What did not fit together.
+        what: Text,
+    },
+}
+
+/// What kind of reason it is. Each calls for another action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ReasonCode {
+    /// A group was not seen.
+    GroupMissing,
+    /// A composite was not seen.
+    CompositeMissing,
+    /// Groups of a composite lack members.
+    TooFewGroups,
+    /// Members are missing.
+    TooFewMembers,
+    /// Members contradict each other or their group.
+    Contradiction,
+    /// Something is needed that is not placed yet.
+    Unsupported,
+    /// A volume claim is not ready.
+    ClaimNotReady,
+    /// There are no nodes.
+    NoNodes,
+    /// No node is in a domain of a required level.
+    NoDomain,
+    /// No domain of a required level has enough room.
+    NoRoomInDomain,
+    /// There is too little room.
+    NoRoom,
+    /// The search ended without an answer.
+    Undecided,
+    /// A bug.
+    Inconsistent,
+}
+
+impl ReasonCode {
+    /// As one word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::GroupMissing => "GroupMissing",
+            Self::CompositeMissing => "CompositeMissing",
+            Self::TooFewGroups => "TooFewGroups",
+            Self::TooFewMembers => "TooFewMembers",
+            Self::Contradiction => "Contradiction",
+            Self::Unsupported => "Unsupported",
+            Self::ClaimNotReady => "ClaimNotReady",
+            Self::NoNodes => "NoNodes",
+            Self::NoDomain => "NoDomain",
+            Self::NoRoomInDomain => "NoRoomInDomain",
+            Self::NoRoom => "NoRoom",
+            Self::Undecided => "Undecided",
+            Self::Inconsistent => "Inconsistent",
+        }
+    }
+}
+
+/// The part of a refusal that stays the same while numbers change.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Reason {
+    /// What kind of reason it is.
+    pub code: ReasonCode,
+    /// What is in the way: a resource, a claim, a label key, a rule.
+    pub constraint: Option<Text>,
+    /// The domain that is spoken of.
+    pub domain: Option<Text>,
+}
+
+impl Refusal {
+    /// What stays the same while numbers change. A reason that differs calls for another action.
+    pub fn reason(&self) -> Reason {
+        let of = |code, constraint: Option<String>| Reason {
+            code,
+            constraint: constraint.map(Text::from),
+            domain: None,
+        };
+        match self {
+            Self::GroupMissing { group } => of(ReasonCode::GroupMissing, Some(group.to_string())),
+            Self::CompositeMissing { composite } => {
+                of(ReasonCode::CompositeMissing, Some(composite.to_string()))
+            }
+            Self::TooFewGroups { .. } => of(ReasonCode::TooFewGroups, None),
+            Self::TooFewMembers { gated, .. } => {
+                of(ReasonCode::TooFewMembers, (*gated > 0).then(|| "gates".to_owned()))
+            }
+            Self::Contradiction(what) => of(ReasonCode::Contradiction, Some(what.to_string())),
+            Self::Unsupported(what) => of(ReasonCode::Unsupported, Some(what.to_string())),
+            Self::Claim { claim, problem, .. } => {
+                of(ReasonCode::ClaimNotReady, Some(format!("{claim} {problem}")))
+            }
+            Self::NoRoom(room) => room.reason(),
+            Self::Undecided(room) => Reason { code: ReasonCode::Undecided, ..room.reason() },
+            Self::Inconsistent { what } => of(ReasonCode::Inconsistent, Some(what.to_string())),
+        }
+    }
+}
+
+impl NoRoom {
+    fn reason(&self) -> Reason {
+        if self.nodes == 0 && self.levels.is_empty() {
+            return Reason { code: ReasonCode::NoNodes, constraint: None, domain: None };
+        }
+        if let Some(level) = self.levels.iter().find(|level| level.best.is_none()) {
+            let constraint = Some(level.key.clone());
+            return Reason { code: ReasonCode::NoDomain, constraint, domain: None };
+        }
+        let scarcest = self.short.first().map(|short| Text::from(short.resource.name()));
+        let constraint = scarcest.or_else(|| {
+            let (reason, _) = self.ruled_out.first()?;
+            Some(Text::from(reason.to_string()))
+        });
+        match self.levels.last().and_then(|level| level.best.as_ref()) {
+            Some((domain, _)) => {
+                Reason { code: ReasonCode::NoRoomInDomain, constraint, domain: Some(domain.clone()) }
+            }
+            None => Reason { code: ReasonCode::NoRoom, constraint, domain: None },
+        }
+    }
 }
 
 /// What is not placed yet.
@@ -251,9 +374,9 @@ pub enum NodeReason {
     ExclusiveClaim,
     /// Another pod has the port.
     Ports,
-    /// A pod that must be near is not.
+    /// A pod that must be in the same domain is not.
     PodAffinity,
-    /// A pod is near that must not be, by the wish of either.
+    /// A pod is in the same domain that must not be, by a term of either.
     PodAntiAffinity,
     /// Pods would be spread too unevenly, or the node lacks the label to spread by.
     Spread,
@@ -262,21 +385,18 @@ pub enum NodeReason {
 impl fmt::Display for NodeReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unschedulable => f.write_str("cordoned"),
-            Self::Taint { key } => write!(f, "untolerated taint {key}"),
-            Self::Affinity => f.write_str("not selected by node selector or affinity"),
-            Self::Insufficient(resource) => match attach_driver(resource) {
-                Some(driver) => write!(f, "no more volumes of {driver} can be attached"),
-                None => write!(f, "Insufficient {resource}"),
-            },
-            Self::VolumeOutOfReach => f.write_str("out of reach of a volume"),
-            Self::NoVolume => f.write_str("no free volume for a claim"),
-            Self::AttachLimit => f.write_str("no more volumes can be attached"),
-            Self::ExclusiveClaim => f.write_str("volume claim for one pod only"),
-            Self::Ports => f.write_str("host port in use"),
-            Self::PodAffinity => f.write_str("pod affinity not satisfied"),
-            Self::PodAntiAffinity => f.write_str("pod anti-affinity not satisfied"),
-            Self::Spread => f.write_str("topology spread not satisfied"),
+            Self::Unschedulable => f.write_str(cordon::WORDS),
+            Self::Taint { key } => taints::words(key, f),
+            Self::Affinity => f.write_str(node_affinity::WORDS),
+            Self::Insufficient(resource) => resources::words(resource, f),
+            Self::VolumeOutOfReach => f.write_str(volume_reach::WORDS),
+            Self::NoVolume => f.write_str(volume_matching::WORDS),
+            Self::AttachLimit => f.write_str(attach_limit::WORDS),
+            Self::ExclusiveClaim => f.write_str(exclusive_claim::WORDS),
+            Self::Ports => f.write_str(ports::WORDS),
+            Self::PodAffinity => f.write_str(affinity::WORDS),
+            Self::PodAntiAffinity => f.write_str(anti_affinity::WORDS),
+            Self::Spread => f.write_str(spread::WORDS),
         }
     }
 }
@@ -304,6 +424,10 @@ impl fmt::Display for Refusal {
                 write!(f, "persistent volume claim {claim} of pod {} {problem}", pod.name)
             }
             Self::NoRoom(room) => write!(f, "{room}"),
+            Self::Inconsistent { what } => write!(
+                f,
+                "set aside because of a bug in the scheduler ({what}); it is tried again when it changes, and now and then"
+            ),
             Self::Undecided(room) => {
                 write!(
                     f,

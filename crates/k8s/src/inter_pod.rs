@@ -65,7 +65,7 @@ macro_rules! objects {
 objects!(PodAffinityView, PreferenceView, TermView, LabelSelectorView, SpreadView);
 
 /// The fields of a pod's spec from which its wishes are read.
-pub(crate) struct Wishes<'a> {
+pub(crate) struct InterPodFields<'a> {
     pub(crate) affinity: &'a Lenient<PodAffinityView>,
     pub(crate) anti_affinity: &'a Lenient<PodAffinityView>,
     pub(crate) spread: &'a Lenient<Vec<Lenient<SpreadView>>>,
@@ -73,23 +73,23 @@ pub(crate) struct Wishes<'a> {
 
 /// Reads what a pod of this namespace and with these labels requires of others, and what it would like.
 pub(crate) fn read_inter_pod(
-    wishes: &Wishes<'_>,
+    fields: &InterPodFields<'_>,
     namespace: &Text,
     labels: &Labels,
     problems: &mut Problems,
 ) -> (InterPod, Preferences) {
     let own = Own { namespace, labels };
-    let (near, apart) = ("spec.affinity.podAffinity", "spec.affinity.podAntiAffinity");
-    let (required, preferred) = problems.or_default(own.spread(wishes.spread));
+    let (affinity, anti_affinity) = ("spec.affinity.podAffinity", "spec.affinity.podAntiAffinity");
+    let (required, preferred) = problems.or_default(own.spread(fields.spread));
     let inter_pod = InterPod {
-        affinity: problems.or_default(own.terms(wishes.affinity, near)),
-        anti_affinity: problems.or_default(own.terms(wishes.anti_affinity, apart)),
+        affinity: problems.or_default(own.terms(fields.affinity, affinity)),
+        anti_affinity: problems.or_default(own.terms(fields.anti_affinity, anti_affinity)),
         spread: required,
     };
     let preferences = Preferences {
         nodes: Vec::new(),
-        near: problems.or_default(own.preferred(wishes.affinity, near)),
-        apart: problems.or_default(own.preferred(wishes.anti_affinity, apart)),
+        affinity: problems.or_default(own.preferred(fields.affinity, affinity)),
+        anti_affinity: problems.or_default(own.preferred(fields.anti_affinity, anti_affinity)),
         spread: preferred,
         like: None,
     };
@@ -132,8 +132,8 @@ impl Own<'_> {
             let weight = read_weight(&view.weight)?;
             let term = view.pod_affinity_term.at("podAffinityTerm")?;
             let term = term.ok_or_else(|| ModelError::new("podAffinityTerm", "is missing"))?;
-            let wish = self.term(term).map_err(|error| error.within("podAffinityTerm"))?;
-            Ok(Weighted { wish, weight })
+            let term = self.term(term).map_err(|error| error.within("podAffinityTerm"))?;
+            Ok(Weighted { term, weight })
         };
         read_each(terms, read).map_err(|error| error.within(&field))
     }
@@ -346,9 +346,9 @@ mod tests {
         );
         assert_eq!(reading.errors, []);
         assert!(reading.pod.inter_pod.is_empty());
-        let Preferences { near, apart, spread, .. } = reading.pod.preferences;
-        assert_eq!((near[0].weight.get(), apart[0].weight.get()), (3, 100));
-        assert_eq!(near[0].wish.pods.labels, Some(LabelSelector::of_labels([("v", "2")])));
+        let Preferences { affinity, anti_affinity, spread, .. } = reading.pod.preferences;
+        assert_eq!((affinity[0].weight.get(), anti_affinity[0].weight.get()), (3, 100));
+        assert_eq!(affinity[0].term.pods.labels, Some(LabelSelector::of_labels([("v", "2")])));
         assert_eq!(spread[0].max_skew.get(), 4);
     }
 

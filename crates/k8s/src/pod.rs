@@ -6,7 +6,7 @@ use crate::discovery::GroupLink;
 use crate::error::{ObjectError, ObjectKind, Problems};
 use crate::gangs::JobRef;
 use crate::images::read_pod_images;
-use crate::inter_pod::{PodAffinityView, Wishes, read_inter_pod};
+use crate::inter_pod::{InterPodFields, PodAffinityView, read_inter_pod};
 use crate::lenient::Lenient;
 use crate::pod_spec::{ContainerStatusView, ContainerView, PodSpecView, PodStatusView, PortView};
 use crate::resources::{read_amounts, read_requests};
@@ -108,7 +108,7 @@ impl PodView {
         }
         pod.ports = read_ports(spec, &mut problems);
         (pod.inter_pod, pod.preferences) =
-            read_inter_pod(&wishes(spec), &key.namespace, &pod.labels, &mut problems);
+            read_inter_pod(&fields(spec), &key.namespace, &pod.labels, &mut problems);
         pod.affinity = read_affinity(&spec.node_selector, &spec.affinity, &mut problems);
         pod.preferences.nodes = problems.or_default(preferred_terms(&spec.affinity));
         pod.images = read_pod_images(spec);
@@ -141,10 +141,10 @@ impl PodView {
 }
 
 /// An affinity that has no readable shape is reported once, by who reads node affinity.
-fn wishes(spec: &PodSpecView) -> Wishes<'_> {
+fn fields(spec: &PodSpecView) -> InterPodFields<'_> {
     const NONE: &Lenient<PodAffinityView> = &Lenient::Absent;
     let affinity = spec.affinity.get().ok().flatten();
-    Wishes {
+    InterPodFields {
         affinity: affinity.map_or(NONE, |affinity| &affinity.pod_affinity),
         anti_affinity: affinity.map_or(NONE, |affinity| &affinity.pod_anti_affinity),
         spread: &spec.topology_spread_constraints,
@@ -410,7 +410,7 @@ mod tests {
         let [preferred] = &pod.preferences.nodes[..] else {
             panic!("a preference that matches nothing is none")
         };
-        assert_eq!((preferred.weight.get(), preferred.wish.labels[0].operator), (7, Operator::Exists));
+        assert_eq!((preferred.weight.get(), preferred.term.labels[0].operator), (7, Operator::Exists));
         assert_eq!((pod.padding.cpu, pod.padding.memory), (0, 200 << 20), "it states no memory");
         assert_eq!(pod.tolerations[0].operator, TolerationOperator::Exists);
         assert_eq!(pod.tolerations[1].effect, Some(Effect::NoSchedule));

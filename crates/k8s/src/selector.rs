@@ -152,14 +152,14 @@ pub(crate) fn preferred_terms(
     let terms = terms.map_or(&[][..], Vec::as_slice);
     let terms = read_each(terms, |view| {
         let weight = read_weight(&view.weight)?;
-        let wish = match view.preference.at("preference")? {
+        let term = match view.preference.at("preference")? {
             Some(term) => read_term(term).map_err(|error| error.within("preference"))?,
             None => NodeSelectorTerm::default(),
         };
-        Ok(Weighted { wish, weight })
+        Ok(Weighted { term, weight })
     });
     let mut terms = terms.map_err(|error| error.within(PREFERRED_PATH))?;
-    terms.retain(|term| !term.wish.labels.is_empty() || !term.wish.fields.is_empty());
+    terms.retain(|term| !term.term.labels.is_empty() || !term.term.fields.is_empty());
     Ok(terms)
 }
 

@@ -24,9 +24,14 @@ impl PodSelector {
 
     /// True if a pod with these labels is selected; `namespace_labels` are those of its namespace.
     pub fn matches(&self, namespace: &Text, namespace_labels: &Labels, labels: &Labels) -> bool {
-        let in_scope = self.namespaces.contains(namespace)
-            || self.namespace_selector.as_ref().is_some_and(|selector| selector.matches(namespace_labels));
-        in_scope && self.labels.as_ref().is_some_and(|selector| selector.matches(labels))
+        self.reaches(namespace, namespace_labels)
+            && self.labels.as_ref().is_some_and(|selector| selector.matches(labels))
+    }
+
+    /// True if pods of a namespace with these labels can be selected.
+    pub fn reaches(&self, namespace: &Text, namespace_labels: &Labels) -> bool {
+        self.namespaces.contains(namespace)
+            || self.namespace_selector.as_ref().is_some_and(|selector| selector.matches(namespace_labels))
     }
 }
 

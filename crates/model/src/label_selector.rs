@@ -55,6 +55,11 @@ impl LabelSelector {
         }
     }
 
+    /// All conditions, sorted.
+    pub fn requirements(&self) -> &[Requirement] {
+        &self.requirements
+    }
+
     /// True if there is no condition.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()

@@ -1,16 +1,27 @@
 //! Labels: sorted pairs of text.
 
 use crate::key::Text;
+use std::sync::Arc;
 
-/// The labels of an object, sorted by key.
+/// The labels of an object, sorted by key. Clones share their memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Labels(Vec<(Text, Text)>);
+pub struct Labels(Arc<[(Text, Text)]>);
 
 impl Labels {
     /// The value of a key.
     pub fn get(&self, key: &str) -> Option<&str> {
         let at = self.0.binary_search_by(|(k, _)| k.as_ref().cmp(key)).ok()?;
         Some(&self.0[at].1)
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Pairs as shared text, by key.
+    pub fn pairs(&self) -> &[(Text, Text)] {
+        &self.0
     }
 
     /// Pairs, by key.
@@ -26,7 +37,7 @@ impl<K: Into<Text>, V: Into<Text>> FromIterator<(K, V)> for Labels {
         pairs.reverse();
         pairs.sort_by(|a, b| a.0.cmp(&b.0));
         pairs.dedup_by(|a, b| a.0 == b.0);
-        Self(pairs)
+        Self(pairs.into())
     }
 }
 

@@ -37,7 +37,7 @@ impl Weight {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Weighted<T> {
     /// What.
-    pub wish: T,
+    pub term: T,
     /// How much.
     pub weight: Weight,
 }
@@ -48,9 +48,9 @@ pub struct Preferences {
     /// Nodes that are welcome. A term without conditions matches nothing.
     pub nodes: Vec<Weighted<NodeSelectorTerm>>,
     /// Pods that are welcome near.
-    pub near: Vec<Weighted<PodTerm>>,
+    pub affinity: Vec<Weighted<PodTerm>>,
     /// Pods that are unwelcome near.
-    pub apart: Vec<Weighted<PodTerm>>,
+    pub anti_affinity: Vec<Weighted<PodTerm>>,
     /// Unevenness that is unwelcome (`ScheduleAnyway`).
     pub spread: Vec<SpreadConstraint>,
     /// Pods that do the same as this one, by the services and the controller that it belongs to; of its own
@@ -61,7 +61,10 @@ pub struct Preferences {
 impl Preferences {
     /// True if other pods do not matter.
     pub fn ignores_pods(&self) -> bool {
-        self.near.is_empty() && self.apart.is_empty() && self.spread.is_empty() && self.like.is_none()
+        self.affinity.is_empty()
+            && self.anti_affinity.is_empty()
+            && self.spread.is_empty()
+            && self.like.is_none()
     }
 }
 

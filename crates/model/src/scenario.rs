@@ -24,9 +24,9 @@
 //! What pods want of each other, with a topology key and a label that selects pods (`*` selects all):
 //!
 //! ```text
-//! pod a label:app=web near:zone:app=db      # some app=db must be in the same zone
-//! pod b label:app=web apart:host:app=web    # no other app=web on the same host
-//! pod c label:app=web even:zone:1:app=web   # zones differ by 1 at most; even:zone:1:app=web:min=3
+//! pod a label:app=web affinity:zone:app=db      # some app=db must be in the same zone
+//! pod b label:app=web anti-affinity:host:app=web    # no other app=web on the same host
+//! pod c label:app=web spread:zone:1:app=web   # zones differ by 1 at most; spread:zone:1:app=web:min=3
 //! pod d port:8080 port:53/UDP               # ports of the node
 //! ```
 //!
@@ -35,9 +35,9 @@
 //! ```text
 //! node n image:app:v1=500Mi
 //! pod a prefer:zone=a:10              # a node with this label
-//! pod b prefer-near:zone:app=db:5     # some app=db in the same zone
-//! pod c prefer-apart:host:app=web:5   # no other app=web on the same host
-//! pod d prefer-even:zone:1:app=web    # zones that do not differ by more than 1
+//! pod b prefer-affinity:zone:app=db:5     # some app=db in the same zone
+//! pod c prefer-anti-affinity:host:app=web:5   # no other app=web on the same host
+//! pod d prefer-spread:zone:1:app=web    # zones that do not differ by more than 1
 //! pod e like:app=web                  # spread by default with pods that do the same
 //! pod f image:app:v1                  # once for every container
 //! ```
@@ -307,17 +307,17 @@ fn pod(words: &[&str], created: Time) -> Result<Pod, ModelError> {
             selector.push(pair.split_once('=').unwrap_or((pair, "")));
         } else if let Some(pair) = word.strip_prefix("label:") {
             labels.push(pair.split_once('=').unwrap_or((pair, "")));
-        } else if let Some(text) = word.strip_prefix("near:") {
+        } else if let Some(text) = word.strip_prefix("affinity:") {
             pod.inter_pod.affinity.push(term(text, word)?);
-        } else if let Some(text) = word.strip_prefix("apart:") {
+        } else if let Some(text) = word.strip_prefix("anti-affinity:") {
             pod.inter_pod.anti_affinity.push(term(text, word)?);
-        } else if let Some(text) = word.strip_prefix("even:") {
+        } else if let Some(text) = word.strip_prefix("spread:") {
             pod.inter_pod.spread.push(spread(text, word)?);
-        } else if let Some(text) = word.strip_prefix("prefer-near:") {
-            pod.preferences.near.push(weighted(text, word, term)?);
-        } else if let Some(text) = word.strip_prefix("prefer-apart:") {
-            pod.preferences.apart.push(weighted(text, word, term)?);
-        } else if let Some(text) = word.strip_prefix("prefer-even:") {
+        } else if let Some(text) = word.strip_prefix("prefer-affinity:") {
+            pod.preferences.affinity.push(weighted(text, word, term)?);
+        } else if let Some(text) = word.strip_prefix("prefer-anti-affinity:") {
+            pod.preferences.anti_affinity.push(weighted(text, word, term)?);
+        } else if let Some(text) = word.strip_prefix("prefer-spread:") {
             pod.preferences.spread.push(spread(text, word)?);
         } else if let Some(text) = word.strip_prefix("like:") {
             pod.preferences.like = Some(Arc::new(label_selector(text)));
@@ -348,12 +348,12 @@ fn pod(words: &[&str], created: Time) -> Result<Pod, ModelError> {
 fn weighted<T>(
     text: &str,
     word: &str,
-    wish: impl Fn(&str, &str) -> Result<T, ModelError>,
+    read: impl Fn(&str, &str) -> Result<T, ModelError>,
 ) -> Result<Weighted<T>, ModelError> {
     let (text, weight) =
         text.rsplit_once(':').ok_or_else(|| ModelError::new(word, "want a weight at the end"))?;
     let weight = Weight::new(number(weight, word)?).map_err(|error| error.within(word))?;
-    Ok(Weighted { wish: wish(text, word)?, weight })
+    Ok(Weighted { term: read(text, word)?, weight })
 }
 
 /// `LABEL=VALUE`.
@@ -378,7 +378,7 @@ fn spread(text: &str, word: &str) -> Result<SpreadConstraint, ModelError> {
     let (key, skew, selector, rest) = match parts[..] {
         [key, skew, selector, ref rest @ ..] if rest.len() <= 1 => (key, skew, selector, rest.first()),
         _ => {
-            return Err(ModelError::new(word, "want even:TOPOLOGY-KEY:SKEW:LABEL=VALUE[:min=N]"));
+            return Err(ModelError::new(word, "want spread:TOPOLOGY-KEY:SKEW:LABEL=VALUE[:min=N]"));
         }
     };
     let min_domains = match rest.map(|rest| rest.split_once('=')) {
@@ -500,18 +500,21 @@ mod tests {
     fn preferences_and_images_read_as_they_are_documented() {
         let scenario = Scenario::parse(
             "node n image:app:v1=500Mi image:app=1Ki
-             pod p prefer:zone=a:10 prefer-near:zone:app=db:5 prefer-apart:host:app=web:7
-             pod q prefer-even:zone:1:app=web image:app:v1 image:app cpu=1 like:app=web",
+             pod p prefer:zone=a:10 prefer-affinity:zone:app=db:5 prefer-anti-affinity:host:app=web:7
+             pod q prefer-spread:zone:1:app=web image:app:v1 image:app cpu=1 like:app=web",
         )
         .unwrap();
         let images: Vec<(&str, i64)> =
             scenario.nodes[0].images.iter().map(|image| (image.name.as_ref(), image.size)).collect();
         assert_eq!(images, [("app:latest", 1024), ("app:v1", 500 << 20)]);
         let [p, q] = &scenario.pods[..] else { panic!("two pods") };
-        let Preferences { nodes, near, apart, spread, like } = &p.preferences;
-        assert_eq!((nodes[0].weight.get(), near[0].weight.get(), apart[0].weight.get()), (10, 5, 7));
-        assert_eq!(near[0].wish.topology_key.as_ref(), "zone");
-        assert!(nodes[0].wish.matches("n", &[("zone", "a")].into_iter().collect()));
+        let Preferences { nodes, affinity, anti_affinity, spread, like } = &p.preferences;
+        assert_eq!(
+            (nodes[0].weight.get(), affinity[0].weight.get(), anti_affinity[0].weight.get()),
+            (10, 5, 7)
+        );
+        assert_eq!(affinity[0].term.topology_key.as_ref(), "zone");
+        assert!(nodes[0].term.matches("n", &[("zone", "a")].into_iter().collect()));
         assert!(spread.is_empty() && p.inter_pod.is_empty(), "a preference is no requirement");
         let web = LabelSelector::of_labels([("app", "web")]);
         assert_eq!((like.as_deref(), q.preferences.like.as_deref()), (None, Some(&web)));
@@ -562,11 +565,11 @@ mod tests {
             ("pod p cpus=1", "line 1.cpus=1: cpus is neither a resource nor a word of this format"),
             ("expect g starts", "line 1.expect: want: expect NAME placed N"),
             ("table t", "line 1.table: want node, group, composite, pod, class, volume, claim or expect"),
-            ("pod p near:zone", "line 1.near:zone: want TOPOLOGY-KEY:LABEL=VALUE"),
-            ("pod p even:zone:0:*", "line 1.even:zone:0:*: \"0\" is not a number"),
+            ("pod p affinity:zone", "line 1.affinity:zone: want TOPOLOGY-KEY:LABEL=VALUE"),
+            ("pod p spread:zone:0:*", "line 1.spread:zone:0:*: \"0\" is not a number"),
             ("pod p port:99999", "line 1.port:99999: \"99999\" is not a number"),
             ("pod p prefer:zone=a:0", "line 1.prefer:zone=a:0.weight: 0 is not a weight from 1 to 100"),
-            ("pod p prefer-near:zone:5", "line 1.prefer-near:zone:5: want TOPOLOGY-KEY:LABEL=VALUE"),
+            ("pod p prefer-affinity:zone:5", "line 1.prefer-affinity:zone:5: want TOPOLOGY-KEY:LABEL=VALUE"),
             ("node a image:x", "line 1.image:x: want image:NAME=SIZE on a node"),
             ("node a taint:x", "line 1.taint:x: want taint:KEY[=VALUE]:EFFECT"),
         ] {

@@ -57,7 +57,7 @@ mod tests {
             ("", "want amounts"),
             ("cpu=many", "cpu: \"many\" is not a quantity"),
             ("eight", "eight"),
-            ("cpu=1,near:zone:app=db", "by themselves"),
+            ("cpu=1,affinity:zone:app=db", "by themselves"),
             ("cpu=1,group=g", "by themselves"),
             ("x2,cpu=1", "want one kind of pod"),
         ] {

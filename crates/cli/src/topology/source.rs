@@ -62,7 +62,7 @@ impl Cluster {
                 Decision::Place(placement) => {
                     seats.extend(placement.seats.into_iter().map(|seat| (seat.pod, seat.node)));
                 }
-                Decision::Wait(_) => {}
+                Decision::Wait(_) | Decision::More => {}
                 Decision::Idle { .. } => {
                     let mut pods = scenario.pods;
                     for pod in &mut pods {

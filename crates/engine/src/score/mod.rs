@@ -1,7 +1,7 @@
 //! Which node is liked best, among those that will do.
 //!
 //! One file for each score of kube-scheduler's default plugins, with the same numbers for the same facts: pure
-//! functions on plain inputs. [`standing`] puts together what depends on a node alone, [`total`] what depends on all
+//! functions on plain inputs. [`rating`] puts together what depends on a node alone, [`total`] what depends on all
 //! nodes that will do. Scores choose; they never decide whether a placement is valid.
 
 mod balanced;
@@ -9,11 +9,9 @@ mod double;
 pub mod fit;
 mod image_locality;
 mod inter_pod;
-mod node_affinity;
 pub(crate) mod packing;
 pub mod profile;
-pub(crate) mod standing;
-mod taint_toleration;
+pub(crate) mod rating;
 mod topology_spread;
 pub(crate) mod total;
 
@@ -22,7 +20,7 @@ pub(crate) use profile::ProfileId;
 pub use profile::{Aspect, Profile, Weights};
 
 /// The best score that a plugin gives; the worst is 0.
-const SCORE_MAX: i64 = 100;
+pub(crate) const SCORE_MAX: i64 = 100;
 
 /// Use of one resource of a node, without and with the pod. A capacity of zero means that the node does not have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

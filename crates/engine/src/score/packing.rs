@@ -1,7 +1,7 @@
 //! How groups choose: nodes are filled up, so that large holes stay whole for those who need them.
 
-use crate::nodes::{NodeId, NodeTable};
-use crate::shape::Shape;
+use crate::state::nodes::{NodeId, NodeTable};
+use crate::state::shape::Shape;
 
 /// How full a node would be with one more copy, in thousandths, on average over what the shape requests.
 pub(crate) fn score(table: &NodeTable, node: NodeId, shape: &Shape) -> i64 {

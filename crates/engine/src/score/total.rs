@@ -1,23 +1,24 @@
 //! The whole score of nodes: how each stands, and what only a comparison of all nodes that will do can tell.
 
-use super::standing::{Class, Scoring, Standing};
+use super::rating::{Class, Rating, Scoring};
 use super::{inter_pod, topology_spread};
-use crate::counts::{MatcherId, Pull};
-use crate::nodes::{NodeId, NodeTable};
-use crate::relations::Relations;
-use crate::shape::{Shape, SoftEven};
-use crate::topology::{DomainId, KeyId};
+use crate::rules::{node_affinity, taints};
+use crate::state::counts::{Pull, SelectorId};
+use crate::state::nodes::{NodeId, NodeTable};
+use crate::state::relations::Relations;
+use crate::state::shape::{PreferredSpread, Shape};
+use crate::state::topology::{DomainId, KeyId};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use topology_spread::PodWeight;
 
 /// A node that will do, and how it stands.
-pub(crate) type Candidate = (NodeId, Standing);
+pub(crate) type Candidate = (NodeId, Rating);
 
 /// True if other pods make a difference to how welcome nodes are to a shape.
 pub(crate) fn looks_at_pods(shape: &Shape, relations: &Relations) -> bool {
-    let is_wanted = |&matcher: &MatcherId| relations.counts.has_pulls(matcher);
-    !shape.wishes.soft.is_empty() || shape.matches.iter().any(is_wanted)
+    let is_wanted = |&selector: &SelectorId| relations.counts.has_pulls(selector);
+    !shape.inter_pod.preferred.is_empty() || shape.matches.iter().any(is_wanted)
 }
 
 /// The total score of every candidate for one more pod of a shape.
@@ -28,11 +29,9 @@ pub(crate) fn totals(
     nodes: &NodeTable,
     relations: &Relations,
 ) -> Vec<i64> {
-    let worst = candidates.iter().fold(Class::default(), |worst, (_, standing)| worst.max(standing.class));
-    let mut totals: Vec<i64> = candidates
-        .iter()
-        .map(|(_, standing)| standing.local + scoring.of_class(standing.class, worst))
-        .collect();
+    let worst = candidates.iter().fold(Class::default(), |worst, (_, rating)| worst.max(rating.class));
+    let mut totals: Vec<i64> =
+        candidates.iter().map(|(_, rating)| rating.local + scoring.of_class(rating.class, worst)).collect();
     if !looks_at_pods(shape, relations) {
         return totals;
     }
@@ -75,7 +74,7 @@ struct Scene<'a> {
 impl Scene<'_> {
     /// Scores of topology spread; none if there is no constraint.
     fn spread(&self) -> Vec<i64> {
-        let constraints = &self.shape.wishes.soft.even;
+        let constraints = &self.shape.inter_pod.preferred.spread;
         if constraints.is_empty() {
             return Vec::new();
         }
@@ -83,12 +82,12 @@ impl Scene<'_> {
         let is_compared: Vec<bool> = self.candidates.iter().map(|&(node, _)| self.takes_part(node)).collect();
         let compared_count = is_compared.iter().filter(|compared| **compared).count();
         let rules: Vec<Rule<'_>> =
-            constraints.iter().map(|even| self.rule(even, &is_compared, compared_count)).collect();
+            constraints.iter().map(|spread| self.rule(spread, &is_compared, compared_count)).collect();
         let unevenness = |&(node, _): &Candidate| {
             // What a node lacks the label of says nothing about it.
-            let rules = rules.iter().filter(|rule| self.has_label(rule.even, node));
+            let rules = rules.iter().filter(|rule| self.has_label(rule.spread, node));
             topology_spread::unevenness(
-                rules.map(|rule| (self.pods_beside(rule, node), rule.even.max_skew, rule.weight)),
+                rules.map(|rule| (self.pods_beside(rule, node), rule.spread.max_skew, rule.weight)),
             )
         };
         let compared = self.candidates.iter().zip(&is_compared);
@@ -103,31 +102,31 @@ impl Scene<'_> {
     }
 
     fn takes_part(&self, node: NodeId) -> bool {
-        let soft = &self.shape.wishes.soft;
-        soft.even_by_default || soft.even.iter().all(|even| self.has_label(even, node))
+        let preferred = &self.shape.inter_pod.preferred;
+        preferred.spread_by_default || preferred.spread.iter().all(|spread| self.has_label(spread, node))
     }
 
-    fn has_label(&self, even: &SoftEven, node: NodeId) -> bool {
-        self.relations.topology.domain(even.key, node).is_some()
+    fn has_label(&self, spread: &PreferredSpread, node: NodeId) -> bool {
+        self.relations.topology.domain(spread.key, node).is_some()
     }
 
     /// The domain of a node. A node without the label is in that of the empty value, as upstream has it; `None` if no
     /// node has that value, either.
-    fn domain_or_empty(&self, even: &SoftEven, node: NodeId) -> Option<DomainId> {
+    fn domain_or_empty(&self, spread: &PreferredSpread, node: NodeId) -> Option<DomainId> {
         let topology = &self.relations.topology;
-        topology.domain(even.key, node).or_else(|| topology.domain_of_value(even.key, ""))
+        topology.domain(spread.key, node).or_else(|| topology.domain_of_value(spread.key, ""))
     }
 
-    fn rule<'a>(&self, even: &'a SoftEven, is_compared: &[bool], compared_count: usize) -> Rule<'a> {
-        if even.is_hostname {
+    fn rule<'a>(&self, spread: &'a PreferredSpread, is_compared: &[bool], compared_count: usize) -> Rule<'a> {
+        if spread.is_hostname {
             // Every node is taken for a domain of its own.
-            return Rule { even, weight: PodWeight::of_domains(compared_count), by_domain: Vec::new() };
+            return Rule { spread, weight: PodWeight::of_domains(compared_count), by_domain: Vec::new() };
         }
         let topology = &self.relations.topology;
-        let mut takes_part = vec![false; topology.domains_count(even.key)];
+        let mut takes_part = vec![false; topology.domains_count(spread.key)];
         let mut unlabelled = false;
         for (&(node, _), _) in self.candidates.iter().zip(is_compared).filter(|(_, compared)| **compared) {
-            match self.domain_or_empty(even, node) {
+            match self.domain_or_empty(spread, node) {
                 Some(domain) => takes_part[domain.index()] = true,
                 None => unlabelled = true,
             }
@@ -135,24 +134,24 @@ impl Scene<'_> {
         let domains_count =
             takes_part.iter().filter(|takes_part| **takes_part).count() + usize::from(unlabelled);
         let mut by_domain = vec![0; takes_part.len()];
-        for (node, tally) in self.relations.counts.matched_by_node(even.matcher) {
+        for (node, tally) in self.relations.counts.matched_by_node(spread.selector) {
             let Some(object) = self.nodes.node(node) else { continue };
             let counts = self.takes_part(node)
-                && (!even.honors_affinity || self.shape.selects(object))
-                && (!even.honors_taints || self.shape.tolerates(object));
-            if let Some(domain) = self.domain_or_empty(even, node).filter(|_| counts) {
+                && (!spread.honors_affinity || node_affinity::selects(self.shape, object))
+                && (!spread.honors_taints || taints::tolerates(self.shape, object));
+            if let Some(domain) = self.domain_or_empty(spread, node).filter(|_| counts) {
                 by_domain[domain.index()] += u64::from(tally.lasting);
             }
         }
-        Rule { even, weight: PodWeight::of_domains(domains_count), by_domain }
+        Rule { spread, weight: PodWeight::of_domains(domains_count), by_domain }
     }
 
     /// Pods that count in a node's domain.
     fn pods_beside(&self, rule: &Rule<'_>, node: NodeId) -> u64 {
-        if rule.even.is_hostname {
-            return u64::from(self.relations.counts.matched_on(rule.even.matcher, node).lasting);
+        if rule.spread.is_hostname {
+            return u64::from(self.relations.counts.matched_on(rule.spread.selector, node).lasting);
         }
-        let domain = self.relations.topology.domain(rule.even.key, node);
+        let domain = self.relations.topology.domain(rule.spread.key, node);
         domain.and_then(|domain| rule.by_domain.get(domain.index())).copied().unwrap_or(0)
     }
 
@@ -160,13 +159,13 @@ impl Scene<'_> {
     fn affinity(&self, required_weight: i64) -> Vec<i64> {
         let counts = &self.relations.counts;
         let mut sums = Sums { relations: self.relations, by_key: FxHashMap::default() };
-        for &(matcher, key, weight) in &self.shape.wishes.soft.pulls {
-            for (node, tally) in counts.matched_by_node(matcher) {
+        for &(selector, key, weight) in &self.shape.inter_pod.preferred.pulls {
+            for (node, tally) in counts.matched_by_node(selector) {
                 sums.add(key, node, weight * i64::from(tally.seated));
             }
         }
-        for &matcher in &self.shape.matches {
-            for (key, node, Pull { weight, required, .. }) in counts.pulls(matcher) {
+        for &selector in &self.shape.matches {
+            for (key, node, Pull { weight, required, .. }) in counts.pulls(selector) {
                 sums.add(key, node, weight + required_weight * i64::from(required));
             }
         }
@@ -179,7 +178,7 @@ impl Scene<'_> {
 
 /// A constraint and what is known about it.
 struct Rule<'a> {
-    even: &'a SoftEven,
+    spread: &'a PreferredSpread,
     weight: PodWeight,
     /// Pods that count, by domain; empty if nodes are the domains.
     by_domain: Vec<u64>,

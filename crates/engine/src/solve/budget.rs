@@ -9,17 +9,17 @@ pub(super) const DIVISION: usize = 10;
 
 /// Work that may still be done.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(crate) struct Budget {
     steps_left: u64,
 }
 
 impl Budget {
-    pub(super) fn of_branches(branches: u32) -> Self {
+    pub(crate) fn of_branches(branches: u32) -> Self {
         Self { steps_left: u64::from(branches) * STEPS_PER_BRANCH }
     }
 
     /// Pays for work that is about to be done; false if there is not enough left for it.
-    pub(super) fn spend(&mut self, steps: usize) -> bool {
+    pub(crate) fn spend(&mut self, steps: usize) -> bool {
         match self.steps_left.checked_sub(steps as u64) {
             Some(left) => {
                 self.steps_left = left;
@@ -32,8 +32,20 @@ impl Budget {
         }
     }
 
+    /// A part of the budget, for one piece of work. What is left of it is to be given back.
+    pub(crate) fn split(&mut self, steps: u64) -> Self {
+        let steps_left = steps.min(self.steps_left);
+        self.steps_left -= steps_left;
+        Self { steps_left }
+    }
+
+    /// Takes back what is left of a part.
+    pub(crate) fn give_back(&mut self, part: Self) {
+        self.steps_left += part.steps_left;
+    }
+
     /// Steps that are left.
-    pub(super) fn steps_left(&self) -> u64 {
+    pub(crate) fn steps_left(&self) -> u64 {
         self.steps_left
     }
 }

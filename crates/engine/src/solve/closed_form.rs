@@ -1,9 +1,12 @@
 //! Members of one shape with wishes about each other, where the structure is simple enough for an exact answer
 //! without search: at most one per domain; evenly over domains; all in one domain.
 
-use super::constraints::{Apart, EvenRule, NO_DOMAIN, NearKey};
 use super::problem::Problem;
 use super::single;
+use crate::rules::NO_DOMAIN;
+use crate::rules::affinity::AffinityKey;
+use crate::rules::anti_affinity::AntiAffinityRule;
+use crate::rules::spread::SpreadRule;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -13,24 +16,24 @@ pub(super) type Fill = Vec<(usize, u32)>;
 /// The most members of a problem's only kind that can be placed, up to `wanted`, or nothing if the structure is not
 /// one of those known here. `order` lists all bins that will do, most welcome first.
 pub(super) fn fill(problem: &Problem, wanted: u32, order: &[usize]) -> Option<Fill> {
-    if wanted == 1 {
+    // Of members that need the same exclusive claim, one can be placed.
+    if wanted == 1 || problem.constraints.exclusive_claims.binds(0) {
         let acceptable = single::acceptable(problem);
         return Some(order.iter().find(|&&bin| acceptable(bin)).map(|&bin| (bin, 1)).into_iter().collect());
     }
     let rules = &problem.constraints;
-    if !rules.volumes.are_local() {
+    if !rules.volume_matching.are_local() {
         return None;
     }
     // Rules that do not bind members to each other have become part of what is allowed.
-    let apart: Vec<&Apart> = rules.apart.iter().filter(|rule| rule.owns[0] && rule.matched[0]).collect();
-    let near = rules.near[0].as_ref().filter(|near| near.matched[0]);
-    let even = &rules.even[0];
-    match (&apart[..], near, &even[..]) {
+    let anti_affinity: Vec<&AntiAffinityRule> = rules.anti_affinity.within(0).collect();
+    let affinity = rules.affinity.of(0).filter(|affinity| affinity.matched[0]);
+    match (&anti_affinity[..], affinity, rules.spread.of(0)) {
         ([], None, []) => Some(in_order(problem, wanted, order, |_| true)),
         ([rule], None, []) => Some(one_per_domain(problem, wanted, order, rule)),
         ([], None, [rule]) if rule.counted[0] => Some(evenly(problem, wanted, order, rule)),
-        ([], Some(near), []) => match &near.keys[..] {
-            [key] => together(problem, wanted, order, key, near.exists),
+        ([], Some(affinity), []) => match &affinity.keys[..] {
+            [key] => together(problem, wanted, order, key, affinity.exists),
             _ => None,
         },
         _ => None,
@@ -64,7 +67,7 @@ fn in_order(problem: &Problem, wanted: u32, order: &[usize], usable: impl Fn(usi
     go_through(problem, wanted, order, |bin, room| if usable(bin) { room } else { 0 })
 }
 
-fn one_per_domain(problem: &Problem, wanted: u32, order: &[usize], rule: &Apart) -> Fill {
+fn one_per_domain(problem: &Problem, wanted: u32, order: &[usize], rule: &AntiAffinityRule) -> Fill {
     let mut used = vec![false; rule.domains_count];
     go_through(problem, wanted, order, |bin, room| match used.get_mut(rule.domain[bin] as usize) {
         // A node without the label is in nobody's domain.
@@ -78,7 +81,7 @@ fn one_per_domain(problem: &Problem, wanted: u32, order: &[usize], rule: &Apart)
 }
 
 /// Always adds to the emptiest domain that has room: that keeps the floor as high and the rest as low as can be.
-fn evenly(problem: &Problem, wanted: u32, order: &[usize], rule: &EvenRule) -> Fill {
+fn evenly(problem: &Problem, wanted: u32, order: &[usize], rule: &SpreadRule) -> Fill {
     let domains = rule.existing.len();
     let mut bins: Vec<Vec<(usize, u32)>> = vec![Vec::new(); domains];
     let mut rank = vec![usize::MAX; domains];
@@ -128,7 +131,13 @@ fn evenly(problem: &Problem, wanted: u32, order: &[usize], rule: &EvenRule) -> F
 }
 
 /// Everybody in one domain: the tightest that takes all. What needs several domains is left to the search.
-fn together(problem: &Problem, wanted: u32, order: &[usize], key: &NearKey, exists: bool) -> Option<Fill> {
+fn together(
+    problem: &Problem,
+    wanted: u32,
+    order: &[usize],
+    key: &AffinityKey,
+    exists: bool,
+) -> Option<Fill> {
     let mut rooms = vec![0_u64; key.existing.len()];
     let mut rank = vec![usize::MAX; key.existing.len()];
     for (position, &bin) in order.iter().enumerate().rev() {

@@ -1,8 +1,9 @@
 //! Constructions: place member after member, each where it leaves the least over. Fast, and not complete.
 
-use super::constraints::Loads;
 use super::problem::Problem;
-use crate::nodes::NodeId;
+use crate::rules::Loads;
+use crate::rules::resources::fits;
+use crate::state::nodes::NodeId;
 
 /// Domains of an affinity wish that are tried one by one.
 const DOMAINS_TRIED_MAX: usize = 64;
@@ -104,7 +105,7 @@ pub(super) fn best(problem: &Problem) -> Packing {
     let mut best = Packing::empty(problem);
     for mut order in [hard_first, few_options_first, easy_first] {
         // Whoever others want to be near comes before those who want it.
-        order.sort_by_key(|&kind| problem.constraints.near[kind].is_some());
+        order.sort_by_key(|&kind| problem.constraints.affinity.of(kind).is_some());
         for within in domains_to_try(problem) {
             let packing = in_order(problem, &order, within);
             if packing.placed > best.placed {
@@ -121,16 +122,10 @@ pub(super) fn best(problem: &Problem) -> Packing {
 /// Where members that want to be near each other are looked for: in each domain by itself, roomiest first, then
 /// anywhere. A single "anywhere" if nobody has such a wish.
 fn domains_to_try(problem: &Problem) -> Vec<Option<(usize, u32)>> {
-    let wisher = problem
-        .constraints
-        .near
-        .iter()
-        .position(|near| near.as_ref().is_some_and(|near| near.matched.contains(&true)));
-    let near = wisher.and_then(|kind| Some((kind, problem.constraints.near[kind].as_ref()?)));
-    let Some((kind, near)) = near else {
+    let Some((kind, affinity)) = problem.constraints.affinity.first_served() else {
         return vec![None];
     };
-    let Some(key) = near.keys.first() else {
+    let Some(key) = affinity.keys.first() else {
         return vec![None];
     };
     let mut rooms: Vec<(u64, u32)> = (0..key.existing.len() as u32).map(|domain| (0, domain)).collect();
@@ -150,19 +145,19 @@ fn domains_to_try(problem: &Problem) -> Vec<Option<(usize, u32)>> {
 /// Places kinds in this order; those who want to be near somebody only within the given domain of that wish.
 fn in_order(problem: &Problem, order: &[usize], within: Option<(usize, u32)>) -> Packing {
     let mut packing = Packing::empty(problem);
-    let mut loads = Loads::new(problem, &problem.constraints);
+    let mut loads = Loads::new(&problem.constraints);
     // Bins of a class are alike until one is used; so only the first unused one of each is looked at.
     let mut unused: Vec<Vec<usize>> = vec![Vec::new(); problem.classes_count];
     for bin in (0..problem.bins.len()).rev() {
         unused[problem.class_of[bin] as usize].push(bin);
     }
     let domains = within.and_then(|(kind, domain)| {
-        let near = problem.constraints.near[kind].as_ref()?;
-        Some((&near.keys.first()?.domain, domain))
+        let affinity = problem.constraints.affinity.of(kind)?;
+        Some((&affinity.keys.first()?.domain, domain))
     });
     let rules_bind = !problem.constraints.is_empty();
     for &kind in order {
-        let domains = domains.filter(|_| problem.constraints.near[kind].is_some());
+        let domains = domains.filter(|_| problem.constraints.affinity.of(kind).is_some());
         let is_within = |bin: usize| domains.is_none_or(|(of_bin, domain)| of_bin[bin] == domain);
         let mut left = problem.kinds[kind].count;
         while left > 0 {
@@ -194,11 +189,6 @@ fn in_order(problem: &Problem, order: &[usize], within: Option<(usize, u32)>) ->
         }
     }
     if loads.holds() { packing } else { Packing::empty(problem) }
-}
-
-/// True if a demand fits into what is free.
-pub(super) fn fits(demand: &[i64], free: &[i64]) -> bool {
-    demand.iter().zip(free).all(|(demand, free)| demand <= free)
 }
 
 /// What stays unused, in billionths of all that is free, summed over resources.

@@ -1,12 +1,12 @@
 //! Turns a failed attempt into data that says what is missing.
 
 use super::Tables;
-use super::constraints::Loads;
 use super::construct::Packing;
 use super::problem::Problem;
-use crate::nodes::{NodeId, NodeTable};
 use crate::refusal::{NoRoom, NodeReason, Shortage};
-use crate::shape::{Forbidden, ResourceId, Resources, Shape};
+use crate::rules::{self, Loads, attach_limit, resources::short};
+use crate::state::nodes::{NodeId, NodeTable};
+use crate::state::shape::{ResourceId, Resources, Shape};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tutti_model::Text;
@@ -22,8 +22,7 @@ pub(super) fn one_shape(
     let (nodes, resources) = (tables.nodes, tables.resources);
     let after = |node: NodeId, resource: ResourceId| {
         let free = nodes.free(node, resource);
-        let amount = shape.requests.iter().find(|&&(r, _)| r == resource).map_or(0, |&(_, amount)| amount);
-        free - i64::from(nodes.room(node, shape)) * amount
+        free - i64::from(nodes.room(node, shape)) * rules::resources::requested(shape, resource)
     };
     let ruled_out = reasons(shape, nodes, resources, after, |_| None, within);
     let missing = i64::from(need - fit);
@@ -89,13 +88,14 @@ pub(super) fn mixed(
     for (bin, node) in problem.bins.iter().enumerate() {
         bin_of[node.index()] = Some(bin);
     }
-    let mut loads = Loads::new(problem, &problem.constraints);
+    let mut loads = Loads::new(&problem.constraints);
+    let scope = problem.scope(tables);
     for (kind, bin) in best.members() {
         loads.put(kind, bin);
     }
     let other_pods = |node: NodeId| {
         let bin = bin_of[node.index()]?;
-        problem.constraints.ruled_out(problem, kind, bin, tables).or_else(|| loads.why_not(kind, bin))
+        problem.constraints.ruled_out(&scope, kind, bin).or_else(|| loads.why_not(kind, bin))
     };
     let ruled_out = reasons(shape, tables.nodes, tables.resources, after, other_pods, within);
     let mut short: Vec<Shortage> = Vec::new();
@@ -143,7 +143,7 @@ fn nodes_count(table: &NodeTable, within: &dyn Fn(NodeId) -> bool) -> u32 {
 }
 
 fn usable_nodes<'a>(shape: &'a Shape, table: &'a NodeTable) -> impl Iterator<Item = NodeId> + 'a {
-    table.ids().filter(|&id| table.node(id).is_some_and(|node| shape.forbidden(node).is_none()))
+    table.ids().filter(|&id| table.node(id).is_some_and(|node| rules::forbidden(shape, node).is_none()))
 }
 
 /// For how many nodes each reason rules out one more copy, when this much is free.
@@ -158,25 +158,18 @@ fn reasons(
     let mut counts: BTreeMap<NodeReason, u32> = BTreeMap::new();
     for id in table.ids().filter(|&id| within(id)) {
         let Some(node) = table.node(id) else { continue };
-        let forbidden = shape.forbidden(node).map(|reason| match reason {
-            Forbidden::Unschedulable => NodeReason::Unschedulable,
-            Forbidden::Taint(key) => NodeReason::Taint { key },
-            Forbidden::Affinity => NodeReason::Affinity,
-            Forbidden::Volume => NodeReason::VolumeOutOfReach,
-        });
-        if let Some(reason) = forbidden {
+        if let Some(reason) = rules::forbidden(shape, node) {
             *counts.entry(reason).or_default() += 1;
             continue;
         }
         let mut is_short = false;
-        for &(resource, amount) in &shape.requests {
-            if free(id, resource) < amount {
-                is_short = true;
-                let reason = NodeReason::Insufficient(resources.name(resource).clone());
-                *counts.entry(reason).or_default() += 1;
-            }
+        for resource in short(shape, |resource| free(id, resource)) {
+            is_short = true;
+            let reason = NodeReason::Insufficient(resources.name(resource).clone());
+            *counts.entry(reason).or_default() += 1;
         }
-        if !is_short && let Some(reason) = other_pods(id) {
+        let full = || attach_limit::forbids(shape, id, table);
+        if !is_short && let Some(reason) = other_pods(id).or_else(full) {
             *counts.entry(reason).or_default() += 1;
         }
     }

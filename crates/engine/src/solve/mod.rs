@@ -10,35 +10,35 @@
 
 mod budget;
 mod closed_form;
-mod constraints;
 mod construct;
 mod cover;
 mod descent;
+mod each_node;
 mod explain;
-mod feasible;
 mod fillings;
 mod one_shape;
+mod preference;
 mod prices;
 mod problem;
 mod request;
-mod score;
 mod search;
 mod single;
 mod tree;
-mod volumes;
 
-use crate::nodes::{NodeId, NodeTable};
 use crate::refusal::NoRoom;
-use crate::relations::Relations;
-use crate::room::Rooms;
-pub(crate) use crate::room::Style;
-use crate::shape::{Resources, Shape, Shapes};
-use crate::volumes::Volumes;
-use budget::Budget;
+use crate::rules;
+use crate::state::changes::ChangeLog;
+use crate::state::nodes::{NodeId, NodeTable};
+use crate::state::relations::Relations;
+use crate::state::room::Rooms;
+pub(crate) use crate::state::room::Style;
+use crate::state::shape::{Resources, Shape, Shapes};
+use crate::state::volumes::Volumes;
+pub(crate) use budget::Budget;
 use construct::Packing;
-pub(crate) use feasible::feasible;
+pub(crate) use each_node::feasible;
 use problem::Problem;
-pub(crate) use request::{Belonging, Kin, Part, Request, SliceRule, SpreadRule, Tree};
+pub(crate) use request::{Belonging, ChildSpread, Part, Request, RunningMember, SliceRule, Tree};
 pub(crate) use tree::scattered;
 
 /// Seats: index into the request's shapes, node, how many.
@@ -62,24 +62,21 @@ pub(crate) struct Tables<'a> {
     pub(crate) resources: &'a Resources,
     pub(crate) relations: &'a Relations,
     pub(crate) volumes: &'a Volumes,
+    pub(crate) changes: &'a ChangeLog,
     pub(crate) rooms: &'a mut Rooms,
 }
 
 impl Tables<'_> {
     /// True if other pods, ports and free volumes do not matter to a shape.
     fn is_independent(&self, shape: &Shape) -> bool {
-        let guarded = |&matcher| !self.relations.counts.guarded_keys(matcher).is_empty();
-        shape.wishes.is_empty()
-            && shape.ports.is_empty()
-            && shape.volumes.are_local()
-            && !shape.matches.iter().any(guarded)
+        rules::is_independent(shape, self.relations)
     }
 }
 
 /// Answers a request; changes nothing but caches.
-pub(crate) fn solve(request: &Request, tables: &mut Tables<'_>, branches_max: u32) -> Outcome {
+pub(crate) fn solve(request: &Request, tables: &mut Tables<'_>, budget: &mut Budget) -> Outcome {
     if let Some(tree) = &request.tree {
-        return tree::solve(request, tree, tables, branches_max);
+        return tree::solve(request, tree, tables, budget);
     }
     if let [(shape, count)] = request.shapes[..]
         && tables.is_independent(tables.shapes.get(shape))
@@ -87,17 +84,17 @@ pub(crate) fn solve(request: &Request, tables: &mut Tables<'_>, branches_max: u3
         return one_shape::solve(shape, count, request.need, request.style, tables);
     }
     let problem = Problem::new(request, tables);
-    solve_problem(&problem, request, tables, branches_max)
+    solve_problem(&problem, request, tables, budget)
 }
 
 /// All tiers, cheap ones first.
-fn solve_problem(problem: &Problem, request: &Request, tables: &Tables<'_>, branches_max: u32) -> Outcome {
+fn solve_problem(problem: &Problem, request: &Request, tables: &Tables<'_>, budget: &mut Budget) -> Outcome {
     if problem.excluded_by_bounds(request.need) {
         let best = construct::best(problem);
         return Outcome::Infeasible(explain::mixed(problem, &best, request.need, tables, &explain::anywhere));
     }
     if let [kind] = &problem.kinds[..] {
-        let order = score::order(problem, request.style, tables);
+        let order = preference::order(problem, request.style, tables);
         if let Some(fill) = closed_form::fill(problem, kind.count, &order) {
             let placed: u32 = fill.iter().map(|&(_, count)| count).sum();
             if placed >= request.need {
@@ -119,11 +116,10 @@ fn solve_problem(problem: &Problem, request: &Request, tables: &Tables<'_>, bran
     }
     let why = || explain::mixed(problem, &best, request.need, tables, &explain::anywhere);
     let skips_max = request.wanted() - request.need;
-    let mut budget = Budget::of_branches(branches_max);
     let found = if cover::suits(problem) {
-        cover::search(problem, skips_max, &mut budget)
+        cover::search(problem, skips_max, budget)
     } else {
-        search::search(problem, search::Skips::of_one_team(problem, skips_max), &mut budget)
+        search::search(problem, search::Skips::of_one_team(problem, skips_max), budget)
     };
     match found {
         search::Found::Placement(packing) => Outcome::Placed(packing.seats(problem)),

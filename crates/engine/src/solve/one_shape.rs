@@ -3,12 +3,12 @@
 
 use super::{Outcome, Style, Tables, explain};
 use crate::score::total::{best, looks_at_pods};
-use crate::shape::ShapeId;
+use crate::state::shape::ShapeId;
 use std::sync::Arc;
 
 pub(super) fn solve(id: ShapeId, wanted: u32, need: u32, style: Style, tables: &mut Tables<'_>) -> Outcome {
     let shape = Arc::clone(tables.shapes.get(id));
-    let (room, scoring) = tables.rooms.ranked(id, &shape, style, tables.nodes);
+    let (room, scoring) = tables.rooms.ranked(id, &shape, style, tables.nodes, tables.changes);
     if room.total() < u64::from(need) {
         let fit = room.total() as u32;
         return Outcome::Infeasible(explain::one_shape(&shape, fit, need, tables, &explain::anywhere));

@@ -1,9 +1,10 @@
 //! A request over several shapes, cut down to what matters: the resources asked for and the nodes with room.
 
-use super::constraints::{Constraints, NO_DOMAIN, Quota};
 use super::{Request, Tables};
-use crate::nodes::NodeId;
-use crate::shape::{ResourceId, ShapeId};
+use crate::rules::quota::Quota;
+use crate::rules::{Constraints, Scope, resources};
+use crate::state::nodes::NodeId;
+use crate::state::shape::{ResourceId, ShapeId};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -51,7 +52,7 @@ impl Problem {
             let shape = Arc::clone(tables.shapes.get(id));
             resources.extend(shape.requests.iter().map(|&(resource, _)| resource));
             resources.extend(shape.volumes.shared.iter().map(|&(resource, _)| resource));
-            let room = tables.rooms.of(id, &shape, tables.nodes);
+            let room = tables.rooms.of(id, &shape, tables.nodes, tables.changes);
             rooms.push((room.by_node().to_vec(), room.total()));
         }
         // By name, so that restarts, which may number resources differently, search in the same order.
@@ -70,10 +71,9 @@ impl Problem {
         let total = totals(&free, resources.len());
         let mut kinds = Vec::new();
         for (&(shape, count), &(_, room)) in request.shapes.iter().zip(&rooms) {
-            let requests = &tables.shapes.get(shape).requests;
-            let amount_of =
-                |wanted| requests.iter().find(|&&(r, _)| r == wanted).map_or(0, |&(_, amount)| amount);
-            let demand: Vec<i64> = resources.iter().map(|&resource| amount_of(resource)).collect();
+            let asking = tables.shapes.get(shape);
+            let demand: Vec<i64> =
+                resources.iter().map(|&resource| resources::requested(asking, resource)).collect();
             let share = dominant_share(&demand, &total);
             kinds.push(Kind { shape, count, demand, room, share });
         }
@@ -88,7 +88,11 @@ impl Problem {
             total,
             constraints: Constraints::default(),
         };
-        problem.constraints = Constraints::new(&mut problem, tables);
+        let scope = problem.scope(tables);
+        let constraints = Constraints::new(&scope);
+        let mut allowed = problem.allowed.clone();
+        constraints.forbid(&scope, &mut allowed);
+        (problem.constraints, problem.allowed) = (constraints, allowed);
         if !problem.constraints.is_empty() {
             problem.count_room();
         }
@@ -96,10 +100,23 @@ impl Problem {
         problem
     }
 
+    /// What rules are read from.
+    pub(super) fn scope<'a>(&'a self, tables: &'a Tables<'_>) -> Scope<'a> {
+        Scope {
+            shapes: self.kinds.iter().map(|kind| Arc::clone(tables.shapes.get(kind.shape))).collect(),
+            counts: self.kinds.iter().map(|kind| kind.count).collect(),
+            bins: &self.bins,
+            resources: &self.resources,
+            free: &self.free,
+            nodes: tables.nodes,
+            relations: tables.relations,
+            volumes: tables.volumes,
+        }
+    }
+
     /// Copies of a kind that fit into what is free in a bin, whether they may or not.
     pub(super) fn copies(&self, kind: usize, free: &[i64]) -> u64 {
-        let demand = self.kinds[kind].demand.iter().zip(free).filter(|(demand, _)| **demand > 0);
-        demand.map(|(demand, free)| (free / demand) as u64).min().unwrap_or(u64::from(u32::MAX))
+        resources::copies_of(&self.kinds[kind].demand, free)
     }
 
     /// Copies that fit into an untouched bin by themselves.
@@ -107,9 +124,7 @@ impl Problem {
         if !self.is_allowed(kind, bin) {
             return 0;
         }
-        let volumes = u64::from(self.constraints.volumes.most(kind, bin));
-        let copies = self.copies(kind, self.free_in(bin)).min(volumes);
-        if self.constraints.ports_conflict(kind, kind, self.kinds.len()) { copies.min(1) } else { copies }
+        self.copies(kind, self.free_in(bin)).min(self.constraints.most(kind, bin))
     }
 
     /// The same problem with fewer bins, less that is allowed, other numbers of members, and quotas. Quotas speak of
@@ -165,7 +180,7 @@ impl Problem {
     fn count_room(&mut self) {
         for kind in 0..self.kinds.len() {
             let room = (0..self.bins.len()).map(|bin| self.room_in(kind, bin)).sum::<u64>();
-            self.kinds[kind].room = room.min(self.constraints.volumes.most_anywhere(kind));
+            self.kinds[kind].room = room.min(self.constraints.most_anywhere(kind));
         }
     }
 
@@ -217,42 +232,17 @@ impl Problem {
     fn find_classes(&mut self) {
         let mut numbers: FxHashMap<Likeness, u32> = FxHashMap::default();
         let kinds = self.kinds.len();
-        let places = self.places();
+        let seen = self.constraints.seen();
         let mut class_of = Vec::with_capacity(self.bins.len());
         for bin in 0..self.bins.len() {
             let allowed = self.allowed[bin * kinds..(bin + 1) * kinds].to_vec();
-            let place = places.iter().map(|place| place[bin]).collect();
+            let seen = seen.iter().map(|seen| seen[bin]).collect();
             let next = numbers.len() as u32;
-            class_of.push(*numbers.entry((self.free_in(bin).to_vec(), allowed, place)).or_insert(next));
+            class_of.push(*numbers.entry((self.free_in(bin).to_vec(), allowed, seen)).or_insert(next));
         }
         self.classes_count = numbers.len();
         self.class_of = class_of;
     }
-
-    /// What every rule sees of a bin: its domain, or for a bin that is a domain of its own, what exists there.
-    /// Bins that are alone in their domains are alike although their domains differ.
-    fn places(&self) -> Vec<Vec<u32>> {
-        let rules = &self.constraints;
-        let apart = rules.apart.iter().map(|rule| seen(&rule.domain, |_| 0));
-        let near = rules.near.iter().flatten().flat_map(|near| &near.keys);
-        let near = near.map(|key| seen(&key.domain, |domain| key.existing[domain]));
-        let even = rules.even.iter().flatten();
-        let even = even.map(|rule| seen(&rule.domain, |domain| rule.existing[domain]));
-        let quotas = rules.quotas.iter().map(|quota| quota.domain.clone());
-        apart.chain(near).chain(even).chain(quotas).chain(rules.volumes.seen(self.bins.len())).collect()
-    }
-}
-
-fn seen(domains: &[u32], existing: impl Fn(usize) -> u32) -> Vec<u32> {
-    let mut bins_in: FxHashMap<u32, u32> = FxHashMap::default();
-    for &domain in domains {
-        *bins_in.entry(domain).or_default() += 1;
-    }
-    let mark = |&domain: &u32| match bins_in.get(&domain) {
-        Some(1) if domain != NO_DOMAIN => NO_DOMAIN - 1 - existing(domain as usize).min(NO_DOMAIN / 2),
-        _ => domain,
-    };
-    domains.iter().map(mark).collect()
 }
 
 /// Sums over all bins, by resource.

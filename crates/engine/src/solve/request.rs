@@ -1,14 +1,14 @@
 //! What is asked for: members by shape, and the tree of groups that they belong to.
 
-use crate::hierarchy::HierarchyId;
-use crate::nodes::NodeId;
-use crate::room::Style;
-use crate::shape::ShapeId;
+use crate::state::hierarchy::HierarchyId;
+use crate::state::nodes::NodeId;
+use crate::state::room::Style;
+use crate::state::shape::ShapeId;
 use std::sync::Arc;
 use tutti_model::{Strength, Text};
 
 /// What is asked for.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Request {
     /// How many members of each kind want a seat. A kind is a shape; in a tree, a shape in one group and slice.
     pub(crate) shapes: Vec<(ShapeId, u32)>,
@@ -38,7 +38,7 @@ impl Request {
 }
 
 /// Groups and composites.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Tree {
     /// The root first, every parent before its children, children by name.
     pub(crate) parts: Vec<Part>,
@@ -58,7 +58,7 @@ pub(crate) struct Belonging {
 }
 
 /// A group or composite.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Part {
     /// Its name, for explanations.
     pub(crate) name: Text,
@@ -74,23 +74,23 @@ pub(crate) struct Part {
     pub(crate) hierarchy: Option<HierarchyId>,
     pub(crate) levels: Vec<Strength>,
     pub(crate) slices: Option<SliceRule>,
-    pub(crate) spread: Option<SpreadRule>,
+    pub(crate) spread: Option<ChildSpread>,
     /// Members, of a composite those of all its groups, that have a seat and keep it.
-    pub(crate) kin: Vec<Kin>,
+    pub(crate) running: Vec<RunningMember>,
     /// True if members have ranks: neighbours in rank are to be near.
     pub(crate) is_ranked: bool,
 }
 
 /// A member that has a seat.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Kin {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct RunningMember {
     pub(crate) node: NodeId,
     pub(crate) slice: Option<u32>,
     pub(crate) leads: bool,
 }
 
 /// Members share domains in parcels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct SliceRule {
     /// Level of the part's hierarchy.
     pub(crate) level: usize,
@@ -98,8 +98,8 @@ pub(crate) struct SliceRule {
 }
 
 /// Children keep away from each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct SpreadRule {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct ChildSpread {
     /// Level of the part's hierarchy.
     pub(crate) level: usize,
     /// Children that may share a domain.

@@ -7,16 +7,14 @@
 //! moment of choice are interchangeable, so only the first of them is tried. Neither rule loses a solution.
 
 use super::budget::Budget;
-use super::constraints::{Constraints, Loads};
-use super::construct::{Packing, fits};
+use super::construct::Packing;
 use super::problem::Problem;
+use crate::rules::resources::fits;
+use crate::rules::{Cost, Loads, resources};
 
 /// Members of one request that are searched for. Every member is a level of recursion; larger groups are left
 /// to bounds and constructions.
 const MEMBERS_MAX: u32 = 1_000;
-
-/// Steps to see whether volumes are in the way: mostly a few look-ups, now and then a way to move others.
-const VOLUMES_LOOK: usize = 32;
 
 /// The result of a search.
 #[derive(Debug)]
@@ -57,7 +55,7 @@ pub(super) fn search(problem: &Problem, skips: Skips, budget: &mut Budget) -> Fo
         free: problem.free.clone(),
         total: problem.total.clone(),
         touched: vec![0; problem.bins.len()],
-        loads: (!problem.constraints.is_empty()).then(|| Loads::new(problem, &problem.constraints)),
+        loads: (!problem.constraints.is_empty()).then(|| Loads::new(&problem.constraints)),
         remaining: problem.kinds.iter().map(|kind| kind.count).collect(),
         path: Vec::with_capacity(wanted as usize),
         costs: Costs::new(problem),
@@ -114,21 +112,12 @@ struct Costs {
 
 impl Costs {
     fn new(problem: &Problem) -> Self {
-        let Constraints { apart, near, even, ports, volumes, quotas } = &problem.constraints;
         let (resources, kinds) = (problem.resources.len(), problem.kinds.len());
-        let near_keys = || near.iter().flatten().flat_map(|near| &near.keys);
-        let even_rules = || even.iter().flatten();
-        // To tell the highest floor, domains are sorted.
-        let domains: usize = even_rules().map(|rule| 8 * rule.existing.len()).sum();
-        let rules = apart.len() + near_keys().count() + even_rules().count();
+        let rules: Cost = [resources::cost(resources), problem.constraints.cost()].into_iter().sum();
         Self {
-            look: 4
-                + resources
-                + 2 * (apart.len() + quotas.len())
-                + if ports.is_empty() { 0 } else { kinds }
-                + if volumes.is_empty() { 0 } else { VOLUMES_LOOK },
-            rules: 64 + 8 * rules + domains,
-            rules_per_member: 2 + 2 * (near_keys().count() + even_rules().count()),
+            look: 4 + rules.look,
+            rules: 64 + rules.hold,
+            rules_per_member: 2 + rules.hold_per_member,
             bound: kinds * problem.bins.len() * (2 + 8 * resources),
         }
     }

@@ -1,27 +1,12 @@
 //! One pod by itself: whether a bin will do depends on existing pods alone.
 
 use super::problem::Problem;
+use crate::rules::{affinity, spread};
 
 /// Tells whether a bin takes one member of a problem's only kind with all that it requires.
 pub(super) fn acceptable(problem: &Problem) -> impl Fn(usize) -> bool {
-    let rules = &problem.constraints;
-    let near = rules.near.first().and_then(Option::as_ref);
-    let even = rules.even.first().map_or(&[][..], Vec::as_slice);
-    // Being the first of its kind is allowed to whoever would be near itself.
-    let may_be_first = near.is_some_and(|near| near.matched[0] && !near.exists);
-    let floors: Vec<u32> = even.iter().map(|rule| rule.floor(&vec![0; rule.existing.len()])).collect();
-    move |bin| {
-        // What is allowed includes ports, anti-affinity and the labels that wishes need.
-        let is_near = |near: &super::constraints::Near| {
-            may_be_first || near.keys.iter().all(|key| key.existing[key.domain[bin] as usize] > 0)
-        };
-        problem.room_in(0, bin) > 0
-            && near.is_none_or(is_near)
-            // If the pod's own domain is the only emptiest one the floor rises with it; but a skew of 1 is always
-            // allowed, so that the floor without the pod gives the same answer.
-            && even.iter().zip(&floors).all(|(rule, floor)| {
-                let own = u32::from(rule.counted[0]);
-                rule.existing[rule.domain[bin] as usize] + own <= floor + rule.max_skew
-            })
-    }
+    let affinity = affinity::Load::new(&problem.constraints.affinity);
+    let spread = spread::Load::new(&problem.constraints.spread);
+    // Room includes what other rules allow.
+    move |bin| problem.room_in(0, bin) > 0 && affinity.admits(0, bin) && spread.admits(0, bin)
 }

@@ -48,7 +48,7 @@ fn a_hundred_thousand_labels_are_just_labels() {
     pod.scheduler_name = "tutti".into();
     pod.labels = (0..100_000).map(|n| (format!("key-{n}"), format!("value-{n}"))).collect();
     world.set_pod(pod);
-    world.add("pod wishing cpu=1 near:zone:key-99999=value-99999");
+    world.add("pod wishing cpu=1 affinity:zone:key-99999=value-99999");
     assert_eq!(names_placed(&world.settle()), ["labelled", "wishing", "plain"]);
 }
 

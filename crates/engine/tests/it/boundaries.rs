@@ -50,3 +50,67 @@ fn the_sources_of_model_and_engine_name_no_clock_file_thread_or_random_map() {
     }
     assert!(files > 20, "only {files} files were looked at");
 }
+
+/// Every source file of the engine with its path below `src`.
+fn sources() -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let (mut folders, mut sources) = (vec![root.clone()], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(&root).unwrap().display().to_string();
+                sources.push((name, std::fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    sources
+}
+
+/// Files outside of `home` whose code has one of these words.
+fn strangers(home: &str, words: &[&str]) -> Vec<String> {
+    let has = |text: &str| {
+        text.lines().any(|line| {
+            let code = line.trim_start();
+            !code.starts_with("//") && words.iter().any(|word| code.contains(word))
+        })
+    };
+    sources()
+        .into_iter()
+        .filter(|(name, text)| !name.starts_with(home) && has(text))
+        .map(|(name, _)| name)
+        .collect()
+}
+
+#[test]
+fn only_the_conductor_has_methods_of_the_engine() {
+    assert_eq!(strangers("engine.rs", &["impl Engine", "for Engine"]), [""; 0]);
+}
+
+#[test]
+fn wake_ups_are_requested_in_one_file() {
+    assert_eq!(strangers("agenda/wake.rs", &["look_again(", "touched.insert("]), [""; 0]);
+}
+
+#[test]
+fn no_two_files_share_a_name() {
+    let mut seen = std::collections::BTreeMap::new();
+    for (path, _) in sources().into_iter().filter(|(path, _)| !path.ends_with("mod.rs")) {
+        let name = path.rsplit('/').next().unwrap().to_owned();
+        if let Some(other) = seen.insert(name, path.clone()) {
+            panic!("{path} and {other} share a name");
+        }
+    }
+}
+
+#[test]
+fn tables_are_changed_in_the_folder_of_the_state_only() {
+    // The compiler sees to it for as long as no field of the state can be reached from outside of its folder.
+    let (_, text) = sources().into_iter().find(|(path, _)| path == "state/mod.rs").unwrap();
+    let fields = text.split("pub(crate) struct State {").nth(1).unwrap().split("\n}").next().unwrap();
+    assert!(!fields.contains("pub"), "{fields}");
+    let lends = text.lines().filter(|line| line.contains("-> &mut "));
+    assert_eq!(lends.collect::<Vec<_>>(), [""; 0]);
+}

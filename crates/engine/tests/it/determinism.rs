@@ -53,7 +53,7 @@ fn that_a_pod_is_bound_may_be_told_before_it_is_seen_there() {
             assert_eq!(seen.engine.decide(seen.now), decision, "seed {seed}");
             let placement = match decision {
                 Decision::Place(placement) => placement,
-                Decision::Wait(_) => continue,
+                Decision::Wait(_) | Decision::More => continue,
                 Decision::Idle { .. } => break,
             };
             for seat in placement.seats {
@@ -87,7 +87,7 @@ fn telling_a_fact_twice_or_taking_it_back_leaves_no_trace() {
         let node = world.nodes[0].clone();
         world.engine.apply(Event::NodeSet(Box::new(node)), world.now);
         assert_eq!(world.engine.digest(), before, "seed {seed}: nothing was new");
-        world.add("pod passer-by cpu=1 label:app=1 apart:zone:app=1 scheduler=other");
+        world.add("pod passer-by cpu=1 label:app=1 anti-affinity:zone:app=1 scheduler=other");
         assert_ne!(world.engine.digest(), before, "seed {seed}");
         let key = world.pod("passer-by").key;
         world.remove_pod(&key);

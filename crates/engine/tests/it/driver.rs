@@ -2,8 +2,8 @@
 
 use crate::storage;
 use std::fmt::Write;
-use tutti_engine::validator::groups::{Cluster, Judge};
-use tutti_engine::validator::{violations, volume_violations};
+use tutti_engine::check::validator::group_rules::{Cluster, Judge};
+use tutti_engine::check::validator::{violations, volume_violations};
 use tutti_engine::{ClaimPlan, Config, Decision, Engine, Event, Placement, Seat, Waiting};
 use tutti_model::scenario::Scenario;
 use tutti_model::{Group, Node, ObjectKey, Phase, Pod, Storage, Text, Time};
@@ -129,6 +129,7 @@ impl World {
                 Decision::Idle { .. } => return decisions,
                 Decision::Place(placement) => self.carry_out(placement),
                 Decision::Wait(_) => {}
+                Decision::More => continue,
             }
             decisions.push(decision);
             assert!(decisions.len() < 10_000, "the engine does not come to rest");
@@ -200,7 +201,7 @@ pub(crate) fn show(decisions: &[Decision]) -> String {
             Decision::Wait(Waiting { unit, members, refusal, .. }) => {
                 write!(text, "{unit} ({}) waits: {refusal}", members.len()).unwrap();
             }
-            Decision::Idle { .. } => {}
+            Decision::More | Decision::Idle { .. } => {}
         }
         text.push('\n');
     }

@@ -9,7 +9,7 @@ pub(crate) fn disappointments(expectations: &[Expectation], decisions: &[Decisio
         decisions.iter().find(|decision| match decision {
             Decision::Place(placement) => placement.unit.object().name.as_ref() == name,
             Decision::Wait(waiting) => waiting.unit.object().name.as_ref() == name,
-            Decision::Idle { .. } => false,
+            Decision::More | Decision::Idle { .. } => false,
         })
     };
     let is_met = |expectation: &Expectation| match (first(&expectation.name), &expectation.outcome) {

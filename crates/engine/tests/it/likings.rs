@@ -43,17 +43,17 @@ fn liking(dice: &mut Dice) -> String {
             2 => write!(words, " prefer:zone={}:{}", dice.roll(1, 3), dice.roll(1, 9)).unwrap(),
             3 => {
                 let (key, app) = (key(dice), dice.roll(1, 2));
-                write!(words, " prefer-near:{key}:app={app}:{}", dice.roll(1, 100)).unwrap();
+                write!(words, " prefer-affinity:{key}:app={app}:{}", dice.roll(1, 100)).unwrap();
             }
             4 => {
                 let (key, app) = (key(dice), dice.roll(1, 2));
-                write!(words, " prefer-apart:{key}:app={app}:{}", dice.roll(1, 100)).unwrap();
+                write!(words, " prefer-anti-affinity:{key}:app={app}:{}", dice.roll(1, 100)).unwrap();
             }
             5 => {
                 let (key, skew) = (key(dice), dice.roll(1, 3));
                 let selector =
                     if dice.once_in(5) { "*".to_owned() } else { format!("app={}", dice.roll(1, 2)) };
-                write!(words, " prefer-even:{key}:{skew}:{selector}").unwrap();
+                write!(words, " prefer-spread:{key}:{skew}:{selector}").unwrap();
             }
             6 => write!(words, " like:app={}", dice.roll(1, 2)).unwrap(),
             7 => write!(words, " tolerate:t{}", dice.roll(1, 2)).unwrap(),

@@ -70,8 +70,12 @@ fn tight(seed: u64, room_percent: u64, more: usize, minimum: usize) -> String {
 fn of_gangs_that_fill_40_nodes_to_95_percent_99_in_100_are_placed() {
     const INSTANCES: u64 = 60;
     let is_placed = |seed: &u64| {
-        let decisions = World::parse(&tight(*seed, 105, 0, 120)).settle();
-        matches!(&decisions[..], [Decision::Place(placement)] if placement.seats.len() == 120)
+        let mut world = World::parse(&tight(*seed, 105, 0, 120));
+        let mut decisions = world.settle();
+        // A search that has found nothing gets more time when there is nothing else to do.
+        world.now = world.now.plus_seconds(1);
+        decisions.extend(world.settle());
+        matches!(decisions.last(), Some(Decision::Place(placement)) if placement.seats.len() == 120)
     };
     let missed: Vec<u64> = (1..=INSTANCES).filter(|seed| !is_placed(seed)).collect();
     assert!(missed.len() as u64 * 100 <= INSTANCES, "not placed: {missed:?}");

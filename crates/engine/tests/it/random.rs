@@ -67,16 +67,16 @@ pub(crate) fn wishes(dice: &mut Dice, odds: u64) -> String {
     }
     let key = |dice: &mut Dice| if dice.once_in(2) { "zone" } else { "host" };
     if dice.once_in(odds) {
-        write!(words, " near:{}:app={}", key(dice), dice.roll(1, 2)).unwrap();
+        write!(words, " affinity:{}:app={}", key(dice), dice.roll(1, 2)).unwrap();
         if dice.once_in(4) {
-            write!(words, " near:{}:app={}", key(dice), dice.roll(1, 2)).unwrap();
+            write!(words, " affinity:{}:app={}", key(dice), dice.roll(1, 2)).unwrap();
         }
     }
     if dice.once_in(odds) {
-        write!(words, " apart:{}:app={}", key(dice), dice.roll(1, 2)).unwrap();
+        write!(words, " anti-affinity:{}:app={}", key(dice), dice.roll(1, 2)).unwrap();
     }
     if dice.once_in(odds) {
-        write!(words, " even:{}:{}:app={}", key(dice), dice.roll(1, 2), dice.roll(1, 2)).unwrap();
+        write!(words, " spread:{}:{}:app={}", key(dice), dice.roll(1, 2), dice.roll(1, 2)).unwrap();
         if dice.once_in(3) {
             write!(words, ":min={}", dice.roll(1, 3)).unwrap();
         }

@@ -133,10 +133,10 @@ pub(crate) fn wishing_instance(seed: u64) -> String {
     for member in 0..count {
         write!(text, "pod g-{member} group=g cpu=1 label:app={}", dice.roll(1, 2)).unwrap();
         match dice.roll(0, 4) {
-            0 => write!(text, " near:rack:app={}", dice.roll(1, 2)).unwrap(),
-            1 => write!(text, " apart:rack:app={}", dice.roll(1, 2)).unwrap(),
-            2 => write!(text, " apart:host:app={}", dice.roll(1, 2)).unwrap(),
-            3 => write!(text, " even:rack:1:app={}", dice.roll(1, 2)).unwrap(),
+            0 => write!(text, " affinity:rack:app={}", dice.roll(1, 2)).unwrap(),
+            1 => write!(text, " anti-affinity:rack:app={}", dice.roll(1, 2)).unwrap(),
+            2 => write!(text, " anti-affinity:host:app={}", dice.roll(1, 2)).unwrap(),
+            3 => write!(text, " spread:rack:1:app={}", dice.roll(1, 2)).unwrap(),
             _ => text.push_str(" port:80"),
         }
         if has_kin && member == 0 {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use tutti_engine::validator::violations;
+use tutti_engine::check::validator::violations;
 use tutti_model::{Effect, Node, Pod, PodTerm, SpreadConstraint, Text};
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
@@ -118,7 +118,7 @@ impl Scene<'_> {
     fn node_affinity(&self) -> Vec<i64> {
         let sum = |node: &&Node| {
             let terms = self.pod.preferences.nodes.iter();
-            let matching = terms.filter(|term| term.wish.matches(&node.name, &node.labels));
+            let matching = terms.filter(|term| term.term.matches(&node.name, &node.labels));
             matching.map(|term| term.weight.get()).sum::<i64>()
         };
         let sums: Vec<i64> = self.feasible.iter().map(sum).collect();
@@ -207,11 +207,11 @@ impl Scene<'_> {
         for other in self.running {
             let Some(seat) = self.node_of(other) else { continue };
             for (owner, subject) in [(self.pod, other), (other, self.pod)] {
-                for preference in &owner.preferences.near {
-                    add(&preference.wish, subject, seat, preference.weight.get());
+                for preference in &owner.preferences.affinity {
+                    add(&preference.term, subject, seat, preference.weight.get());
                 }
-                for preference in &owner.preferences.apart {
-                    add(&preference.wish, subject, seat, -preference.weight.get());
+                for preference in &owner.preferences.anti_affinity {
+                    add(&preference.term, subject, seat, -preference.weight.get());
                 }
             }
             for required in &other.inter_pod.affinity {

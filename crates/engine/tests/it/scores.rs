@@ -31,7 +31,7 @@ fn every_choice_is_that_of_the_default_profile() {
             let placement = match world.engine.decide(world.now) {
                 Decision::Idle { .. } => break,
                 Decision::Place(placement) => placement,
-                Decision::Wait(_) => continue,
+                Decision::Wait(_) | Decision::More => continue,
             };
             let [seat] = &placement.seats[..] else { panic!("one pod at a time") };
             let pod = world.pod(&seat.pod.name);
@@ -181,11 +181,11 @@ fn pods_are_drawn_to_those_they_like_and_those_that_like_them() {
         "node a cpu=8 memory=8Gi label:zone=a
          node b cpu=8 memory=8Gi label:zone=b
          node c cpu=8 memory=8Gi label:zone=c
-         pod db on=b label:app=db prefer-near:zone:app=cache:10
+         pod db on=b label:app=db prefer-affinity:zone:app=cache:10
          pod shy on=a label:app=shy
-         pod web cpu=1 memory=1Gi prefer-near:zone:app=db:5
+         pod web cpu=1 memory=1Gi prefer-affinity:zone:app=db:5
          pod cache cpu=1 memory=1Gi label:app=cache
-         pod hermit cpu=1 memory=1Gi prefer-apart:zone:app=db:5 prefer-apart:zone:app=shy:5",
+         pod hermit cpu=1 memory=1Gi prefer-anti-affinity:zone:app=db:5 prefer-anti-affinity:zone:app=shy:5",
         expect![[r#"
             pod default/web: web->b
             pod default/cache: cache->b
@@ -200,7 +200,7 @@ fn whoever_requires_a_pod_near_draws_its_likes() {
         "node a cpu=8 memory=8Gi label:zone=a
          node b cpu=8 memory=8Gi label:zone=b
          pod first on=b label:app=db
-         pod client on=b near:zone:app=db
+         pod client on=b affinity:zone:app=db
          pod second cpu=1 memory=1Gi label:app=db",
         expect![[r#"
             pod default/second: second->b
@@ -215,7 +215,7 @@ fn preferred_spread_evens_zones_out_but_never_keeps_a_pod_waiting() {
          node a2 cpu=8 memory=8Gi label:zone=a
          node b cpu=2 memory=8Gi label:zone=b
          pod old x2 on=a1 label:app=web
-         pod p x4 cpu=1 memory=1Gi label:app=web prefer-even:zone:1:app=web",
+         pod p x4 cpu=1 memory=1Gi label:app=web prefer-spread:zone:1:app=web",
         expect![[r#"
             pod default/p-0: p-0->b
             pod default/p-1: p-1->b
@@ -233,7 +233,7 @@ fn a_pod_with_requirements_of_others_is_scored_too() {
          node a2 cpu=8 memory=8Gi label:zone=a label:disk=fast
          node b cpu=8 memory=8Gi label:zone=b label:disk=fast
          pod db on=a1 label:app=db
-         pod p cpu=1 memory=1Gi near:zone:app=db prefer:disk=fast:1
+         pod p cpu=1 memory=1Gi affinity:zone:app=db prefer:disk=fast:1
          pod q cpu=1 memory=1Gi port:80 prefer:disk=fast:1
          pod r cpu=1 memory=1Gi port:80 prefer:disk=fast:1 prefer:zone=a:1",
         expect![[r#"
@@ -302,7 +302,7 @@ fn pods_of_a_service_or_a_controller_are_spread_over_nodes_and_zones_by_default(
         [("a1", 15), ("a2", 46), ("b", 69), ("lost", 100)].map(|(node, score)| (node.to_owned(), score));
     assert_eq!(spread_scores(&nodes, "pod p like:app=web"), expected);
     // Who says how to be spread is spread like that, even if it says so in a constraint that must hold.
-    let equal = spread_scores(&nodes, "pod p like:app=web even:kubernetes.io/hostname:9:app=web");
+    let equal = spread_scores(&nodes, "pod p like:app=web spread:kubernetes.io/hostname:9:app=web");
     assert!(equal.iter().all(|(_, score)| *score == 0), "{equal:?}");
     let equal = spread_scores(&nodes, "pod p like:*");
     assert!(equal.iter().all(|(_, score)| *score == 0), "{equal:?}");

@@ -6,6 +6,8 @@ use tutti_model::{ObjectKey, Time};
 
 /// The default of the engine.
 const PATIENCE_SECONDS: i64 = 1_800;
+/// For how long a plan holds room.
+const PLAN_SECONDS: i64 = 1_800;
 
 fn wait(world: &mut World, seconds: i64) -> Vec<Decision> {
     world.now = world.now.plus_seconds(seconds);
@@ -166,4 +168,45 @@ fn a_plan_is_made_anew_when_other_nodes_have_become_emptier() {
     world.add("node c cpu=4");
     wait(&mut world, 300);
     assert_eq!(kept_for(&world, "g"), ["a", "c"]);
+}
+
+#[test]
+fn suspending_the_gang_that_has_a_plan_gives_the_next_one_its_turn() {
+    let mut world = crowded_with("group h gang=2\npod v x2 group=h cpu=4");
+    wait(&mut world, PATIENCE_SECONDS);
+    assert_eq!(kept_for(&world, "g").len(), 2);
+    world
+        .engine
+        .apply(tutti_engine::Event::Suspend(UnitKey::Group(ObjectKey::new("default", "g"))), world.now);
+    world.settle();
+    assert_eq!((kept_for(&world, "g").len(), kept_for(&world, "h").len()), (0, 2));
+}
+
+#[test]
+fn a_plan_that_does_not_come_true_ends_and_the_next_gang_has_its_turn() {
+    let mut world = crowded_with("group h gang=2\npod v x2 group=h cpu=4");
+    wait(&mut world, PATIENCE_SECONDS);
+    assert_eq!((kept_for(&world, "g").len(), kept_for(&world, "h").len()), (2, 0));
+    let Decision::Idle { wake_at: Some(wake_at) } = world.engine.decide(world.now) else {
+        panic!("it says when")
+    };
+    assert!(wake_at > world.now);
+    wait(&mut world, PLAN_SECONDS);
+    assert_eq!((kept_for(&world, "g").len(), kept_for(&world, "h").len()), (0, 2));
+    wait(&mut world, PLAN_SECONDS);
+    assert_eq!((kept_for(&world, "g").len(), kept_for(&world, "h").len()), (2, 0), "and so on");
+}
+
+#[test]
+fn a_gang_that_lacks_a_member_for_a_moment_has_waited_all_the_same() {
+    let mut world = crowded();
+    wait(&mut world, PATIENCE_SECONDS - 60);
+    let member = world.pod("w-1");
+    world.remove_pod(&member.key);
+    world.settle();
+    wait(&mut world, 30);
+    world.set_pod(member);
+    world.settle();
+    wait(&mut world, 30);
+    assert_eq!(kept_for(&world, "g"), ["a", "b"], "its time was over all the same");
 }

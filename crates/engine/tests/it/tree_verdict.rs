@@ -1,9 +1,9 @@
 //! The engine against the oracle on one instance with groups that ask for domains, and with composites.
 
 use crate::verdict::{Verdict, told};
-use tutti_engine::oracle::groups::best;
-use tutti_engine::validator::groups::{Cluster, Judge};
-use tutti_engine::validator::violations;
+use tutti_engine::check::oracle::tree_oracle::best;
+use tutti_engine::check::validator::group_rules::{Cluster, Judge};
+use tutti_engine::check::validator::violations;
 use tutti_engine::{Decision, Placement, Refusal};
 use tutti_model::scenario::Scenario;
 use tutti_model::{Node, Pod, Time};
@@ -46,6 +46,7 @@ pub(crate) fn judge_tree(scenario: &Scenario) -> Verdict {
             (refusal, Some(_)) => Verdict::Wrong(format!("refused, but a placement exists: {refusal}")),
             (_, None) => Verdict::Refused,
         },
+        Decision::More => Verdict::Wrong("one unit used up the work of a decision".to_owned()),
         Decision::Idle { .. } if best.is_some() => Verdict::Wrong("nothing was decided".to_owned()),
         Decision::Idle { .. } => Verdict::Refused,
     }
@@ -67,7 +68,7 @@ fn is_one_unit(scenario: &Scenario) -> bool {
 pub(crate) fn worth(
     cluster: Cluster<'_>,
     placement: &Placement,
-) -> Result<tutti_engine::validator::groups::Worth, String> {
+) -> Result<tutti_engine::check::validator::group_rules::Worth, String> {
     let seats: Option<Vec<(&Pod, &Node)>> =
         placement.seats.iter().map(|seat| seated(cluster, seat)).collect();
     let seats = seats.ok_or("a seat is of a pod or node that is not there")?;

@@ -2,8 +2,8 @@
 //! counts verdicts.
 
 use crate::storage;
-use tutti_engine::oracle::placeable_with;
-use tutti_engine::validator::{violations, volume_violations};
+use tutti_engine::check::oracle::placeable_with;
+use tutti_engine::check::validator::{violations, volume_violations};
 use tutti_engine::{Config, Decision, Engine, Event, Placement, Refusal};
 use tutti_model::scenario::Scenario;
 use tutti_model::{Phase, Pod, Time};
@@ -56,7 +56,9 @@ pub(crate) fn judge(scenario: &Scenario) -> Verdict {
             Refusal::Claim { .. } if !possible => Verdict::Refused,
             other => Verdict::Wrong(format!("refused for another reason: {other}")),
         },
-        (Some(Decision::Idle { .. }) | None, _) => Verdict::Wrong("nothing was decided".to_owned()),
+        (Some(Decision::More | Decision::Idle { .. }) | None, _) => {
+            Verdict::Wrong("nothing was decided".to_owned())
+        }
     }
 }
 
@@ -71,6 +73,7 @@ fn decide_all(scenario: &Scenario, mut running: Vec<Pod>, wanting: &[Pod]) -> Re
         match &decision {
             Decision::Idle { .. } => return Ok(decisions),
             Decision::Wait(_) => {}
+            Decision::More => continue,
             Decision::Place(placement) => {
                 let placed = seated(placement, wanting)?;
                 let mut wrong = violations(&scenario.nodes, &running, &placed);

@@ -211,8 +211,16 @@ fn a_reason_is_told_again_only_when_it_changes() {
     );
     assert_eq!(world.settle().len(), 1);
     world.add("node b gpu=2");
+    assert!(world.settle().is_empty(), "3 of 4 instead of 1 of 4 calls for no other action");
+    let solves = world.engine.solves_count();
+    world.now = world.now.plus_seconds(600);
     let told = show(&world.settle());
-    assert!(told.contains("3 of 4 members fit"), "{told}");
+    assert!(told.contains("3 of 4 members fit"), "numbers are refreshed now and then: {told}");
+    assert_eq!(world.engine.solves_count(), solves + 1);
     world.remove_node("b");
     assert!(world.settle().is_empty(), "losing room wakes nobody");
+    world.add("node a gpu=1 cordoned");
+    world.now = world.now.plus_seconds(600);
+    let told = show(&world.settle());
+    assert!(told.contains("1 cordoned"), "another reason is reported: {told}");
 }

@@ -8,7 +8,7 @@ use super::message::Input;
 use super::{Core, UnitKey};
 use crate::config::Config;
 use std::collections::BTreeMap;
-use tutti_engine::{Decision, Event, HeldSeat, Hold, HoldReason, Place};
+use tutti_engine::{Decision, Event, HeldSeat, Hold, HoldReason, WaitState};
 use tutti_k8s::Capabilities;
 use tutti_model::{ObjectKey, Resource, Time};
 
@@ -166,7 +166,7 @@ pub struct Extras {
 impl Core {
     /// What it knows beyond the objects of the cluster.
     pub fn extras(&self, now: Time) -> Extras {
-        let queued = |(unit, place): (UnitKey, Place)| Queued {
+        let queued = |(unit, place): (UnitKey, WaitState)| Queued {
             unit: (&unit).into(),
             place: place.as_str().to_owned(),
             until_ms: place.until().map(|until| until.0),
@@ -210,7 +210,7 @@ fn promise_of(hold: &Hold) -> Promise {
             HoldReason::Told => Reason::Told,
             HoldReason::Nominated => Reason::Nominated,
             HoldReason::Vacated => Reason::Vacated,
-            HoldReason::Claimed => Reason::Claimed,
+            HoldReason::Usable => Reason::Claimed,
             HoldReason::Planned => Reason::Planned,
         },
         seats: hold.seats.iter().map(seat).collect(),
@@ -235,7 +235,7 @@ fn hold_of(promise: &Promise) -> Hold {
             Reason::Told => HoldReason::Told,
             Reason::Nominated => HoldReason::Nominated,
             Reason::Vacated => HoldReason::Vacated,
-            Reason::Claimed => HoldReason::Claimed,
+            Reason::Claimed => HoldReason::Usable,
             Reason::Planned => HoldReason::Planned,
         },
         seats: promise.seats.iter().map(seat).collect(),
@@ -270,6 +270,7 @@ pub fn replay(
     while decisions.len() < DECISIONS_MAX {
         match core.engine.decide(now) {
             Decision::Idle { .. } => break,
+            Decision::More => {}
             decision => decisions.push(decision),
         }
     }

@@ -370,6 +370,8 @@ impl Core {
             let attempt = match decision {
                 Decision::Place(placement) => Some(self.placed(placement, now)),
                 Decision::Wait(waiting) => self.refused(&waiting, now),
+                // Answers, timers and health checks have their turn in between.
+                Decision::More => return Some(now),
                 Decision::Idle { wake_at } => {
                     self.has_news = false;
                     return earlier(wake_at, self.set_aside.wake_at());

@@ -39,7 +39,7 @@ pub(super) fn is_gathering(refusal: &Refusal) -> bool {
 pub(super) fn reason_of(refusal: &Refusal) -> &'static str {
     match refusal {
         Refusal::NoRoom(_) | Refusal::Undecided(_) => UNSCHEDULABLE,
-        Refusal::Contradiction(_) => SCHEDULER_ERROR,
+        Refusal::Contradiction(_) | Refusal::Inconsistent { .. } => SCHEDULER_ERROR,
         Refusal::GroupMissing { .. }
         | Refusal::CompositeMissing { .. }
         | Refusal::TooFewGroups { .. }
@@ -67,6 +67,7 @@ pub(super) fn for_members(
         | Refusal::CompositeMissing { .. }
         | Refusal::Contradiction(_)
         | Refusal::Unsupported(_)
+        | Refusal::Inconsistent { .. }
         | Refusal::Claim { .. } => return Text::from(format!("{kind} {name}: {sentence}")),
     };
     Text::from(format!("{kind} {name} {what}{kept}; {SEE_GROUP}"))

@@ -57,7 +57,7 @@ impl Core {
         if let Some(unit) = &self.set_aside.breaks_on {
             return Some(unit.clone());
         }
-        None
+        self.engine.deciding().cloned()
     }
 
     #[cfg(test)]

@@ -40,7 +40,7 @@ impl Constraint {
             | Refusal::CompositeMissing { .. }
             | Refusal::TooFewMembers { .. }
             | Refusal::TooFewGroups { .. } => Self::Members,
-            Refusal::Contradiction(_) => Self::Contradiction,
+            Refusal::Contradiction(_) | Refusal::Inconsistent { .. } => Self::Contradiction,
             Refusal::Claim { .. } | Refusal::Unsupported(_) => Self::Claims,
             Refusal::NoRoom(room) | Refusal::Undecided(room) => {
                 // Domains that are all too small are the reason, whatever else is short in the best of them.

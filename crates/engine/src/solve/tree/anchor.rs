@@ -1,7 +1,7 @@
 //! Where members that run already bind those that are to come.
 
-use crate::hierarchy::{Hierarchy, NO_DOMAIN};
-use crate::nodes::NodeId;
+use crate::state::hierarchy::{Hierarchy, NO_DOMAIN};
+use crate::state::nodes::NodeId;
 use rustc_hash::FxHashMap;
 
 /// The domains of one level in which members run.

@@ -46,10 +46,10 @@ fn slots(ground: &Ground<'_>, part: usize, region: &Region) -> u64 {
     let inside: Region = region
         .iter()
         .zip(of_bin)
-        .map(|(inside, domain)| *inside && *domain != crate::hierarchy::NO_DOMAIN)
+        .map(|(inside, domain)| *inside && *domain != crate::state::hierarchy::NO_DOMAIN)
         .collect();
     let [kind] = ground.kinds_of(part) else { return ground.fit(part, &inside) };
-    if !ground.part(part).kin.is_empty() {
+    if !ground.part(part).running.is_empty() {
         return ground.fit(part, &inside);
     }
     // So many slices as the needed members ask for, each in a domain of its own or together with others.

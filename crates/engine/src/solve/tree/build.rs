@@ -2,9 +2,9 @@
 //! Children that found no place come first in the next round. It may only place; what it does not find may exist.
 
 use super::ground::{Ground, Region};
-use crate::hierarchy::NO_DOMAIN;
 use crate::solve::Seats;
 use crate::solve::request::SliceRule;
+use crate::state::hierarchy::NO_DOMAIN;
 use std::cmp::Reverse;
 
 /// Domains of a level that are tried for a part.
@@ -24,7 +24,7 @@ pub(super) fn solve(ground: &Ground<'_>) -> Option<Seats> {
         free: ground.problem.free.clone(),
         seats: Vec::new(),
         placed: vec![0; ground.tree.parts.len()],
-        apart: vec![None; ground.tree.parts.len()],
+        anti_affinity: vec![None; ground.tree.parts.len()],
     };
     let everywhere: Region = vec![true; ground.problem.bins.len()];
     let is_done = build.place(0, &everywhere) && ground.tree.is_met(&build.placed);
@@ -42,7 +42,7 @@ struct Build<'b, 'g> {
     /// By part: new members of a group.
     placed: Vec<u32>,
     /// By part: the domain that keeps it away from its siblings.
-    apart: Vec<Option<u32>>,
+    anti_affinity: Vec<Option<u32>>,
 }
 
 impl Build<'_, '_> {
@@ -59,7 +59,7 @@ impl Build<'_, '_> {
         let others = |domain: u32| {
             let there = |&&other: &&usize| {
                 other != part
-                    && (self.apart[other] == Some(domain)
+                    && (self.anti_affinity[other] == Some(domain)
                         || self.ground.anchor(other, parent, rule.level).members_in(domain) > 0)
             };
             siblings.iter().filter(there).count() as u32
@@ -73,13 +73,13 @@ impl Build<'_, '_> {
         domains.sort_by_key(|&(pull, others, _)| (pull, others));
         for (.., domain) in domains.into_iter().take(TRIED_PER_LEVEL_MAX) {
             let region = self.ground.within(parent, rule.level, domain, within);
-            self.apart[part] = Some(domain);
+            self.anti_affinity[part] = Some(domain);
             if self.place_inside(part, &region) {
                 return true;
             }
             self.undo(mark);
         }
-        self.apart[part] = None;
+        self.anti_affinity[part] = None;
         self.has_enough(part)
     }
 
@@ -201,7 +201,7 @@ impl Build<'_, '_> {
         let mark = self.seats.len();
         for _ in 0..ROUNDS_MAX {
             for &child in &children {
-                self.apart[child] = None;
+                self.anti_affinity[child] = None;
             }
             let failed: Vec<usize> =
                 children.iter().copied().filter(|&child| !self.place(child, region)).collect();
@@ -256,7 +256,8 @@ impl Build<'_, '_> {
             let chunk = |slice: u32| {
                 let everybody = self.everybody(part).into_iter();
                 let chunk = everybody.filter(|&(kind, _)| kinds[kind].slice == Some(slice)).collect();
-                let anchor = self.ground.anchor_of(part, part, rule.level, |kin| kin.slice == Some(slice));
+                let anchor =
+                    self.ground.anchor_of(part, part, rule.level, |running| running.slice == Some(slice));
                 (
                     chunk,
                     anchor.domains().max_by_key(|&(domain, members)| (members, Reverse(domain))).map(|d| d.0),
@@ -267,7 +268,7 @@ impl Build<'_, '_> {
         let (leaders, mut workers): (Chunk, Chunk) =
             self.everybody(part).into_iter().partition(|&(kind, _)| kinds[kind].leads);
         let mut chunks = Vec::new();
-        let anchor = self.ground.anchor_of(part, part, rule.level, |kin| !kin.leads);
+        let anchor = self.ground.anchor_of(part, part, rule.level, |running| !running.leads);
         let mut homes: Vec<(u32, u32)> = anchor.domains().collect();
         homes.sort_unstable();
         for (domain, members) in homes.into_iter().filter(|(_, members)| members % rule.size != 0) {

@@ -2,10 +2,10 @@
 
 use super::anchor::Anchor;
 use super::objective::Merit;
-use crate::hierarchy::{Cell, Hierarchy, HierarchyId, NO_DOMAIN};
 use crate::solve::problem::Problem;
 use crate::solve::request::{Part, Request, Tree};
 use crate::solve::{Tables, request};
+use crate::state::hierarchy::{Cell, Hierarchy, HierarchyId, NO_DOMAIN};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 use tutti_model::Strength;
@@ -108,11 +108,11 @@ impl<'a> Ground<'a> {
         part: usize,
         named_by: usize,
         level: usize,
-        who: impl Fn(&request::Kin) -> bool,
+        who: impl Fn(&request::RunningMember) -> bool,
     ) -> Anchor {
-        let kin = self.part(part).kin.iter().filter(|kin| who(kin));
+        let running = self.part(part).running.iter().filter(|running| who(running));
         match self.hierarchy(named_by) {
-            Some(hierarchy) => Anchor::new(hierarchy, level, kin.map(|kin| kin.node)),
+            Some(hierarchy) => Anchor::new(hierarchy, level, running.map(|running| running.node)),
             None => Anchor::default(),
         }
     }
@@ -175,7 +175,7 @@ impl<'a> Ground<'a> {
         };
         let mut merit = self.merit_of_place(part, cells);
         let mut all: Vec<Cell> = cells.to_vec();
-        all.extend(asks.kin.iter().map(|kin| hierarchy.cell(asks.levels.len(), kin.node)));
+        all.extend(asks.running.iter().map(|running| hierarchy.cell(asks.levels.len(), running.node)));
         all.sort_unstable();
         all.dedup();
         merit.domains = all.len() as u32;

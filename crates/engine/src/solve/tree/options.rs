@@ -2,9 +2,9 @@
 
 use super::ground::{Ground, Region};
 use super::objective::Merit;
-use crate::hierarchy::{Cell, NO_DOMAIN};
-use crate::solve::constraints::Quota;
-use crate::solve::request::{Kin, SliceRule};
+use crate::rules::quota::Quota;
+use crate::solve::request::{RunningMember, SliceRule};
+use crate::state::hierarchy::{Cell, NO_DOMAIN};
 use rustc_hash::FxHashMap;
 use tutti_model::Strength;
 
@@ -13,7 +13,7 @@ pub(super) struct Place {
     /// By part: its bins, where that was chosen.
     regions: Vec<Option<Region>>,
     /// By part: the domain that keeps it away from its siblings.
-    apart: Vec<Option<u32>>,
+    anti_affinity: Vec<Option<u32>>,
     /// By kind: bins of its slice.
     pub(super) masks: Vec<Option<Region>>,
     /// By part: how many members each domain takes, and where there are any slices.
@@ -41,7 +41,7 @@ impl Place {
         let parts = ground.tree.parts.len();
         Self {
             regions: vec![None; parts],
-            apart: vec![None; parts],
+            anti_affinity: vec![None; parts],
             masks: vec![None; ground.tree.kinds.len()],
             quotas: (0..parts).map(|_| None).collect(),
             everywhere: vec![true; ground.problem.bins.len()],
@@ -67,9 +67,9 @@ impl Place {
 
     pub(super) fn enter(&mut self, choice: &Choice) {
         match &choice.what {
-            What::Region(part, region, apart) => {
+            What::Region(part, region, anti_affinity) => {
                 self.regions[*part] = Some(region.clone());
-                self.apart[*part] = *apart;
+                self.anti_affinity[*part] = *anti_affinity;
             }
             What::Mask(kinds, region) => {
                 for &kind in kinds {
@@ -84,7 +84,7 @@ impl Place {
         match &choice.what {
             What::Region(part, ..) => {
                 self.regions[*part] = None;
-                self.apart[*part] = None;
+                self.anti_affinity[*part] = None;
             }
             What::Mask(kinds, _) => {
                 for &kind in kinds {
@@ -145,7 +145,7 @@ impl<'s, 'g> Steps<'s, 'g> {
             let mut hope = Merit::default();
             let (Step::Part(part) | Step::Slice(part, ..) | Step::Cut(part, ..) | Step::Lead(part, _)) =
                 *step;
-            hope.pull = ground.part(part).kin.len() as u32 * 2;
+            hope.pull = ground.part(part).running.len() as u32 * 2;
             if matches!(step, Step::Part(_)) {
                 let levels = ground.part(part).levels.iter().enumerate();
                 for (level, _) in levels.filter(|(_, strength)| **strength == Strength::Preferred) {
@@ -191,7 +191,7 @@ impl<'s, 'g> Steps<'s, 'g> {
         let has_room = |&domain: &u32| {
             let siblings = ground.part(parent).children.iter().filter(|&&other| other != part);
             let there = |&&other: &&usize| {
-                place.apart[other] == Some(domain)
+                place.anti_affinity[other] == Some(domain)
                     || ground.anchor(other, parent, rule.level).members_in(domain) > 0
             };
             anchor.allows(domain) && (siblings.filter(there).count() as u32) < rule.most
@@ -207,11 +207,11 @@ impl<'s, 'g> Steps<'s, 'g> {
     }
 
     /// What a part can choose within a region.
-    fn inside(&self, part: usize, within: &Region, apart: Option<u32>, merit: &Merit) -> Vec<Choice> {
+    fn inside(&self, part: usize, within: &Region, anti_affinity: Option<u32>, merit: &Merit) -> Vec<Choice> {
         let ground = self.ground;
         let choice = |region: Region, own: &Merit| Choice {
             merit: merit.and(own),
-            what: What::Region(part, region, apart),
+            what: What::Region(part, region, anti_affinity),
         };
         let required = ground.part(part).required();
         let Some(narrowest) = ground.part(part).narrowest() else {
@@ -274,7 +274,8 @@ impl<'s, 'g> Steps<'s, 'g> {
     fn slice(&self, part: usize, rule: SliceRule, slice: u32, place: &Place) -> Vec<Choice> {
         let ground = self.ground;
         let within = place.region(ground, part);
-        let anchor = ground.anchor_of(part, part, rule.level, |kin: &Kin| kin.slice == Some(slice));
+        let anchor =
+            ground.anchor_of(part, part, rule.level, |running: &RunningMember| running.slice == Some(slice));
         let of_slice = |&kind: &usize| ground.tree.kinds[kind].slice == Some(slice);
         let kinds: Vec<usize> = ground.kinds_of(part).iter().copied().filter(of_slice).collect();
         let domains = ground.domains_in(part, rule.level, within).into_iter();
@@ -295,7 +296,7 @@ impl<'s, 'g> Steps<'s, 'g> {
     fn cut(&self, part: usize, rule: SliceRule, workers: u32, place: &Place) -> Vec<Choice> {
         let ground = self.ground;
         let within = place.region(ground, part);
-        let anchor = ground.anchor_of(part, part, rule.level, |kin: &Kin| !kin.leads);
+        let anchor = ground.anchor_of(part, part, rule.level, |running: &RunningMember| !running.leads);
         let homes: FxHashMap<u32, u32> = anchor.domains().collect();
         let slices_of = |members: u32| members.div_ceil(rule.size);
         let begun: u32 = homes.values().map(|&members| slices_of(members)).sum();
@@ -324,7 +325,7 @@ impl<'s, 'g> Steps<'s, 'g> {
     fn lead(&self, part: usize, rule: SliceRule, place: &Place) -> Vec<Choice> {
         let ground = self.ground;
         let within = place.region(ground, part);
-        let anchor = ground.anchor_of(part, part, rule.level, |kin: &Kin| !kin.leads);
+        let anchor = ground.anchor_of(part, part, rule.level, |running: &RunningMember| !running.leads);
         let is_begun = |&domain: &u32| {
             let takes = place.quotas[part].as_ref().is_some_and(|quota| quota.most[domain as usize] > 0);
             takes || anchor.members_in(domain) > 0

@@ -4,8 +4,8 @@
 //! Domains of narrow levels come first, tight ones before roomy ones. First everybody is to be placed, by construction;
 //! then as many as possible; then the search decides about the minimum, domain by domain under one budget.
 
-use super::explain;
 use super::ground::{Ground, Region};
+use super::shortages;
 use crate::solve::budget::Budget;
 use crate::solve::construct::{self, Packing};
 use crate::solve::problem::Problem;
@@ -52,7 +52,7 @@ pub(super) fn solve(
             Found::OutOfBudget => is_open = true,
         }
     }
-    let why = explain::tree(ground, tables);
+    let why = shortages::tree(ground, tables);
     if is_open { Outcome::Undecided(why) } else { Outcome::Infeasible(why) }
 }
 

@@ -1,0 +1,272 @@
+//! One group whose members all require the same and nothing of other pods: the room of every domain is a sum that is
+//! kept up to date, so that the best domains are found by looking at sums.
+
+use super::anchor::Anchor;
+use super::shortages;
+use crate::score::packing;
+use crate::solve::request::Part;
+use crate::solve::{Outcome, Tables};
+use crate::state::hierarchy::{Cell, Hierarchy, HierarchyId, NO_DOMAIN};
+use crate::state::nodes::{NodeId, NodeTable};
+use crate::state::shape::{Shape, ShapeId};
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+/// Cells of which every subset is looked at. With more, a few large ones are taken and a small one last.
+const CELLS_LISTED_MAX: usize = 10;
+
+/// A cell that members can go to.
+#[derive(Debug, Clone)]
+struct Vacancy {
+    cell: Cell,
+    room: u64,
+    /// True if members run there.
+    is_home: bool,
+}
+
+/// A domain that all members are in; `None` is the whole cluster.
+type Container = Option<(usize, u32)>;
+
+pub(super) fn solve(
+    part: &Part,
+    id: HierarchyId,
+    (shape, wanted): (ShapeId, u32),
+    need: u32,
+    tables: &mut Tables<'_>,
+) -> Outcome {
+    let shape_id = shape;
+    let shape = Arc::clone(tables.shapes.get(shape_id));
+    let tree = tables.relations.hierarchies.get(id);
+    let room = tables.rooms.of(shape_id, &shape, tables.nodes, tables.changes);
+    let total = room.total();
+    let (sums, by_node) = room.by_domain(id, &tables.relations.hierarchies);
+    let question = Question { part, tree, sums, by_node, total, wanted };
+    match question.best(need) {
+        Some((cells, target)) => {
+            let seats = question.seats(&cells, target, &shape, tables.nodes);
+            Outcome::Placed(seats.into_iter().map(|(node, count)| (0, node, count)).collect())
+        }
+        None => Outcome::Infeasible(shortages::one_shape(part, id, &shape, shape_id, need, tables)),
+    }
+}
+
+struct Question<'a> {
+    part: &'a Part,
+    tree: &'a Hierarchy,
+    /// Room by level and domain, and by node.
+    sums: &'a [Vec<u64>],
+    by_node: &'a [u32],
+    total: u64,
+    wanted: u32,
+}
+
+impl Question<'_> {
+    /// The best cells, and how many members they take; nothing if less than `need`.
+    fn best(&self, need: u32) -> Option<(Vec<Vacancy>, u32)> {
+        let (widest, target) = self.widest(need)?;
+        let narrowest = self.part.levels.len() - 1;
+        let mut containers = self.narrow_down(&widest, target);
+        if containers.iter().all(|container| container.is_some_and(|(level, _)| level == narrowest)) {
+            // The tightest domain that takes everybody.
+            let best = containers.into_iter().flatten().min_by(|a, b| {
+                let room = |&(level, domain): &(usize, u32)| self.sums[level][domain as usize];
+                room(a).cmp(&room(b)).then_with(|| self.path(a).cmp(&self.path(b)))
+            })?;
+            let cell = Cell { depth: best.0 + 1, domain: best.1 };
+            let room = self.sums[best.0][best.1 as usize];
+            return Some((vec![Vacancy { cell, room, is_home: false }], target));
+        }
+        containers.sort_by(|a, b| {
+            let path = |container: &Container| container.as_ref().map(|domain| self.path(domain));
+            path(a).cmp(&path(b))
+        });
+        let mut cells = self.cells(&containers);
+        let choose = |container: Container| {
+            let cells = cells.remove(&container).unwrap_or_default();
+            let chosen = cover(cells, u64::from(target))?;
+            Some((merit(&chosen), chosen))
+        };
+        // The first of equals, by name.
+        let chosen = containers.into_iter().filter_map(choose).min_by_key(|(merit, _)| *merit)?;
+        Some((chosen.1, target))
+    }
+
+    fn path(&self, &(level, domain): &(usize, u32)) -> Vec<&tutti_model::Text> {
+        self.tree.path(level, domain)
+    }
+
+    /// The domains of the narrowest required level that take most members, and how many.
+    fn widest(&self, need: u32) -> Option<(Vec<Container>, u32)> {
+        let take = |room: u64| room.min(u64::from(self.wanted)) as u32;
+        let Some(level) = self.part.required() else {
+            let target = take(self.total);
+            return (target >= need).then(|| (vec![None], target));
+        };
+        let anchor = Anchor::new(self.tree, level, self.part.running.iter().map(|running| running.node));
+        let mut best = (0, 0);
+        let mut domains: Vec<Container> = Vec::new();
+        for (domain, &room) in self.sums[level].iter().enumerate() {
+            let (domain, takes) = (domain as u32, take(room));
+            if takes < need || takes < best.0 || !anchor.allows(domain) {
+                continue;
+            }
+            let merit = (takes, anchor.pull(domain));
+            if merit > best {
+                best = merit;
+                domains.clear();
+            }
+            if merit == best {
+                domains.push(Some((level, domain)));
+            }
+        }
+        (!domains.is_empty()).then_some((domains, best.0))
+    }
+
+    /// The narrowest domains within these in which everybody has room and those who run are: as many preferred levels
+    /// are met as can be.
+    fn narrow_down(&self, widest: &[Container], target: u32) -> Vec<Container> {
+        let first = self.part.required().map_or(0, |required| required + 1);
+        let levels = (first..self.part.levels.len()).rev();
+        for level in levels {
+            let anchor = Anchor::new(self.tree, level, self.part.running.iter().map(|running| running.node));
+            let fits = |&(domain, &room): &(usize, &u64)| {
+                room >= u64::from(target)
+                    && anchor.is_all_in(domain as u32)
+                    && self.is_within(level, domain as u32, widest)
+            };
+            let found = self.sums[level].iter().enumerate().filter(fits);
+            let found: Vec<Container> = found.map(|(domain, _)| Some((level, domain as u32))).collect();
+            if !found.is_empty() {
+                return found;
+            }
+        }
+        widest.to_vec()
+    }
+
+    fn is_within(&self, level: usize, domain: u32, containers: &[Container]) -> bool {
+        containers.iter().any(|container| match container {
+            None => true,
+            Some((wide, container)) => self.tree.ancestor(level, domain, *wide) == *container,
+        })
+    }
+
+    /// The cells of every container with room, by name.
+    fn cells(&self, containers: &[Container]) -> FxHashMap<Container, Vec<Vacancy>> {
+        let levels = self.part.levels.len();
+        let mut homes: Vec<Cell> =
+            self.part.running.iter().map(|running| self.tree.cell(levels, running.node)).collect();
+        homes.sort_unstable();
+        let mut cells: FxHashMap<Container, Vec<Vacancy>> =
+            containers.iter().map(|&container| (container, Vec::new())).collect();
+        let wide = containers.iter().flatten().next().map(|&(level, _)| level);
+        let mut add = |cell: Cell, room: u64| {
+            let container = wide.map(|wide| (wide, self.tree.above(cell, wide)));
+            if let Some(cells) = cells.get_mut(&container).filter(|_| room > 0) {
+                cells.push(Vacancy { cell, room, is_home: homes.binary_search(&cell).is_ok() });
+            }
+        };
+        for level in wide.unwrap_or(0)..levels {
+            for (domain, room) in self.own_room(level).into_iter().enumerate() {
+                add(Cell { depth: level + 1, domain: domain as u32 }, room);
+            }
+        }
+        if wide.is_none() {
+            add(Cell::OUTSIDE, self.total - self.sums[0].iter().sum::<u64>());
+        }
+        for cells in cells.values_mut() {
+            // By name, so that restarts, which may number domains differently, choose alike.
+            cells.sort_by_cached_key(|vacancy| self.tree.cell_path(vacancy.cell));
+        }
+        cells
+    }
+
+    /// Room in the domains of a level on nodes that are in no narrower domain.
+    fn own_room(&self, level: usize) -> Vec<u64> {
+        let mut own = self.sums[level].clone();
+        if level + 1 < self.part.levels.len() {
+            for (domain, room) in self.sums[level + 1].iter().enumerate() {
+                // A number that no domain has at present lies in none.
+                if let Some(own) = own.get_mut(self.tree.wider(level + 1, domain as u32) as usize) {
+                    *own -= room;
+                }
+            }
+        }
+        own
+    }
+
+    /// Members on the nodes of the cells, the fullest nodes first.
+    fn seats(&self, cells: &[Vacancy], target: u32, shape: &Shape, table: &NodeTable) -> Vec<(NodeId, u32)> {
+        let levels = self.part.levels.len();
+        let room = |node: NodeId| self.by_node.get(node.index()).copied().unwrap_or(0);
+        let key = |node: NodeId| (Reverse(packing::score(table, node, shape)), table.name(node));
+        let mut left = target;
+        let mut seats = Vec::new();
+        for Vacancy { cell, .. } in cells {
+            let nodes = match cell.depth {
+                0 => table.ids().filter(|&node| room(node) > 0).collect(),
+                depth => self.tree.nodes(depth - 1, cell.domain).to_vec(),
+            };
+            let is_own = |&node: &NodeId| {
+                room(node) > 0 && (cell.depth == levels || self.tree.domain(cell.depth, node) == NO_DOMAIN)
+            };
+            // Often one node is enough; so they are not sorted.
+            let usable = nodes.into_iter().filter(is_own).map(|node| Reverse((key(node), node)));
+            let mut usable: BinaryHeap<_> = usable.collect();
+            while left > 0
+                && let Some(Reverse((_, node))) = usable.pop()
+            {
+                let taken = room(node).min(left);
+                seats.push((node, taken));
+                left -= taken;
+            }
+        }
+        seats
+    }
+}
+
+/// Cells that together take `target` members: the fewest that nobody of the group is in yet, then those with the least
+/// room in all. Cells come by name, and so the first of equals is the same everywhere.
+fn cover(mut cells: Vec<Vacancy>, target: u64) -> Option<Vec<Vacancy>> {
+    if cells.len() <= CELLS_LISTED_MAX {
+        return cover_exactly(&cells, target);
+    }
+    cells.sort_by_key(|cell| (Reverse(cell.is_home), Reverse(cell.room)));
+    let mut room = 0;
+    let mut chosen: Vec<Vacancy> = Vec::new();
+    let mut rest = cells.into_iter();
+    while room < target {
+        let cell = rest.next()?;
+        room += cell.room;
+        chosen.push(cell);
+    }
+    // The last one may be smaller.
+    if let Some(last) = chosen.pop() {
+        let missing = target - (room - last.room);
+        let enough = |cell: &Vacancy| cell.room >= missing && cell.is_home == last.is_home;
+        let smallest = rest.filter(enough).min_by_key(|cell| cell.room);
+        chosen.push(smallest.filter(|cell| cell.room < last.room).unwrap_or(last));
+    }
+    Some(chosen)
+}
+
+fn cover_exactly(cells: &[Vacancy], target: u64) -> Option<Vec<Vacancy>> {
+    let chosen = |set: u32| -> Vec<Vacancy> {
+        let cells = cells.iter().enumerate().filter(|(at, _)| set >> at & 1 == 1);
+        cells.map(|(_, cell)| cell.clone()).collect()
+    };
+    let candidate = |set: u32| {
+        let cells = chosen(set);
+        let room: u64 = cells.iter().map(|cell| cell.room).sum();
+        (room >= target).then(|| (merit(&cells), Reverse(set.reverse_bits()), cells))
+    };
+    let candidates = (1..1_u32 << cells.len()).filter_map(candidate);
+    candidates.min_by_key(|(merit, names, _)| (*merit, *names)).map(|(.., cells)| cells)
+}
+
+/// The smaller the better: new domains, and room in them.
+fn merit(cells: &[Vacancy]) -> (usize, u64) {
+    let room = cells.iter().map(|cell| cell.room).sum();
+    (cells.iter().filter(|cell| !cell.is_home).count(), room)
+}

@@ -1,0 +1,159 @@
+//! Groups and composites as the tree that is solved for: what each asks of the topology, who runs already, and who can
+//! be tried.
+
+use super::attempt::{group_progress, ready};
+use super::members::{GroupProgress, Members, standings};
+use crate::decision::{Standing, UnitKey};
+use crate::refusal::Refusal;
+use crate::solve::{Belonging, ChildSpread, Part, RunningMember, SliceRule, Tree, scattered};
+use crate::state::State;
+use crate::state::pods::PodRow;
+use tutti_model::tree::TREE_DEPTH_MAX;
+use tutti_model::{Group, ObjectKey, Text};
+
+/// A tree in the making.
+#[derive(Default)]
+struct Growth<'a> {
+    tree: Tree,
+    plans: Vec<GroupProgress>,
+    members: Vec<(&'a ObjectKey, &'a PodRow, Belonging)>,
+    unready: Vec<ObjectKey>,
+}
+
+/// The tree below a unit, or why it cannot be tried and how its groups stand.
+pub(super) fn grow(state: &State, unit: &UnitKey) -> Result<Members, (Refusal, Vec<Standing>)> {
+    let mut growth = Growth::default();
+    grow_part(state, unit, None, TREE_DEPTH_MAX, &mut growth);
+    let Growth { tree, mut plans, members, unready } = growth;
+    // What could be at best: every group that has enough members gets them all.
+    let ready: Vec<u32> =
+        plans.iter().map(|plan| if plan.waits.is_none() { plan.minimum } else { 0 }).collect();
+    let met = tree.met(&ready);
+    for (at, part) in tree.parts.iter().enumerate().filter(|(_, part)| !part.is_group) {
+        let ready = part.children.iter().filter(|&&child| met[child]).count() as u32;
+        if ready < part.minimum {
+            plans[at].waits = Some(Refusal::TooFewGroups { minimum: part.minimum, ready });
+        }
+    }
+    let waits = |plan: &GroupProgress| plan.waits.clone();
+    let nobody = Refusal::TooFewGroups { minimum: 1, ready: 0 };
+    let refusal = match plans.first().and_then(waits) {
+        None if members.is_empty() => Some(plans.iter().find_map(waits).unwrap_or(nobody)),
+        root => root,
+    };
+    if let Some(refusal) = refusal {
+        return Err((refusal, standings(Some(&tree), &plans)));
+    }
+    Ok(Members::of_tree(&members, unready, tree, plans))
+}
+
+/// Adds a unit and all that is below it, so many levels: what is deeper than a tree may be is not part of it.
+fn grow_part<'a>(
+    state: &'a State,
+    unit: &'a UnitKey,
+    parent: Option<usize>,
+    levels: usize,
+    growth: &mut Growth<'a>,
+) {
+    let Some(below) = levels.checked_sub(1) else { return };
+    let Some(group) = state.pods().object(unit) else { return };
+    let at = growth.tree.parts.len();
+    let minimum = group.policy.minimum();
+    let is_alone = parent.is_none() && matches!(unit, UnitKey::Group(_));
+    growth.tree.parts.push(Part {
+        // A group by itself is not named in explanations, and so equal groups ask for the same.
+        name: if is_alone { Text::default() } else { group.key.name.clone() },
+        parent,
+        minimum,
+        ..asks(state, unit, group)
+    });
+    if let Some(parent) = parent {
+        growth.tree.parts[parent].children.push(at);
+    }
+    if let UnitKey::Composite(key) = unit {
+        growth.plans.push(GroupProgress {
+            unit: unit.clone(),
+            minimum,
+            counted: 0,
+            waits: None,
+            scattered: None,
+        });
+        for child in state.pods().composite(key).into_iter().flat_map(|row| &row.children) {
+            grow_part(state, child, Some(at), below, growth);
+        }
+        let children = growth.tree.parts[at].children.clone();
+        let running = children.iter().flat_map(|&child| growth.tree.parts[child].running.clone()).collect();
+        growth.tree.parts[at].running = running;
+    } else {
+        let members = state.pods().members(unit);
+        let mut plan = group_progress(unit, group, &members);
+        let wanting: Vec<_> = members.iter().filter(|(_, row)| row.wants_seat()).copied().collect();
+        let mut ready = ready(state, &wanting);
+        if plan.counted + (ready.members.len() as u32) < plan.minimum {
+            plan.waits = plan.waits.or(ready.why_not.take());
+        }
+        if plan.waits.is_some() {
+            ready.blocked.extend(ready.members.drain(..).map(|(key, _)| key.clone()));
+        }
+        let part = &mut growth.tree.parts[at];
+        (part.is_group, part.counted) = (true, plan.counted);
+        sort_members(group, &members, at, &ready.members, growth);
+        growth.unready.extend(ready.blocked);
+        growth.plans.push(plan);
+    }
+    let scattered = scattered(&growth.tree.parts[at], &state.relations().hierarchies);
+    growth.plans[at].scattered = scattered;
+}
+
+/// What a group or composite asks of the topology.
+fn asks(state: &State, unit: &UnitKey, group: &Group) -> Part {
+    let hierarchy = match unit {
+        UnitKey::Group(key) => state.pods().group(key).and_then(|row| row.hierarchy),
+        UnitKey::Composite(key) => state.pods().composite(key).and_then(|row| row.hierarchy),
+        UnitKey::Pod(_) => None,
+    };
+    let keys = group.topology.keys();
+    let level = |key: &Text| keys.iter().position(|other| other == key);
+    let slices = group
+        .topology
+        .slices
+        .as_ref()
+        .and_then(|slices| Some(SliceRule { level: level(&slices.key)?, size: slices.size.get() }));
+    let spread = group
+        .topology
+        .spread
+        .as_ref()
+        .and_then(|spread| Some(ChildSpread { level: level(&spread.key)?, most: spread.most.get() }));
+    let levels = group.topology.levels.iter().map(|level| level.strength).collect();
+    Part { hierarchy, levels, slices, spread, ..Part::default() }
+}
+
+/// Members of a group: who sits, who wants to, and in which slice.
+fn sort_members<'a>(
+    group: &Group,
+    members: &[(&'a ObjectKey, &'a PodRow)],
+    at: usize,
+    ready: &[(&'a ObjectKey, &'a PodRow)],
+    growth: &mut Growth<'a>,
+) {
+    let live = || members.iter().filter(|(_, row)| row.is_live());
+    let size = group.topology.slices.as_ref().map(|slices| slices.size.get());
+    let by_rank = live().all(|(_, row)| row.leader || row.rank.is_some());
+    let belonging = |row: &PodRow| {
+        let slice = match (size, row.leader, row.rank) {
+            (Some(_), true, _) if by_rank => Some(0),
+            (Some(size), false, Some(rank)) if by_rank => Some(rank / size),
+            _ => None,
+        };
+        Belonging { part: at, slice, leads: row.leader && size.is_some() && !by_rank }
+    };
+    let part = &mut growth.tree.parts[at];
+    part.is_ranked = live().any(|(_, row)| row.rank.is_some());
+    for (_, row) in live() {
+        if let Some(node) = row.node() {
+            let Belonging { slice, leads, .. } = belonging(row);
+            part.running.push(RunningMember { node, slice, leads });
+        }
+    }
+    growth.members.extend(ready.iter().map(|&(key, row)| (key, row, belonging(row))));
+}
