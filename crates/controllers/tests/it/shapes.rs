@@ -28,7 +28,7 @@ async fn six_of_eight_fit_so_none_starts_and_then_all() {
     for release in BOTH {
         let world = World::start(release, &["3", "3"]).await;
         world.create_job(&world.gang("train", 8)).await;
-        world.wait_reason("train", "6 of 8 members fit").await;
+        world.wait_reason("train", "has no room for as many members as it must have").await;
         world.stays_unbound("train", 8).await;
         world.node("late", "2").await;
         world.wait_tally("train", (8, 8, 8)).await;

@@ -50,7 +50,7 @@ pub struct Config {
     pub when_broken: WhenBroken,
     /// After this time without room, what becomes free is kept for a gang; zero never does.
     pub gang_patience: Duration,
-    /// Whether groups are made for Jobs, and pods of Jobs that are to have one wait for it. Whoever makes them must be
+    /// Whether groups are made for Jobs, and pods of Jobs that are to have one wait for it. The controller that makes them must be
     /// told the same.
     pub job_integration: Integration,
 }

@@ -1,4 +1,4 @@
-//! What is counted. Plain numbers; whoever serves metrics gives them names.
+//! What is counted. Plain numbers; the metrics page gives them names.
 //!
 //! Where the meaning is that of kube-scheduler, so is the name: `pod_attempts` is `scheduler_schedule_attempts_total`,
 //! `group_attempts` is `scheduler_podgroup_schedule_attempts_total`, `pod_seconds` is

@@ -1,7 +1,7 @@
 //! Whether we may act.
 //!
-//! Bindings have no fencing: the server carries out what an earlier leader sent, whoever leads by then. So nothing is
-//! sent without a lease that lasts. A core lives for one term at most: whoever runs it waits until nothing of an earlier
+//! Bindings have no fencing: the server carries out what an earlier leader sent, no matter who leads by then. So nothing is
+//! sent without a lease that lasts. A core lives for one term at most: the process that runs it waits until nothing of an earlier
 //! leader can be under way before it makes one, and drops it, with the answers to all it has asked, when the term ends.
 
 use super::Core;

@@ -345,7 +345,7 @@ pub enum Effect {
     },
     /// Write an event.
     EmitEvent(Box<EventNote>),
-    /// Tell whoever reads the logs. Needs no answer.
+    /// A line for the log. Needs no answer.
     Report(Fact),
 }
 

@@ -9,7 +9,7 @@
 //! * `pods`: pods, those whose group follows from their Job, and those that are spread by default;
 //! * `starts`: placements on their way, from the decision until everybody knows where every member is;
 //! * `groups`: groups and composites, and what becomes of those that have too few members;
-//! * `report`: conditions and events;
+//! * `outcomes`: what follows from decisions, `report`: the words of conditions and events;
 //! * `waits`: how long units wait, and for what;
 //! * `counters` and `dump`: how things stand, in numbers and in full; `observer`: how long decisions take;
 //! * `set_aside`: units over which the engine broke;
@@ -22,6 +22,7 @@ pub mod groups;
 mod leadership;
 pub mod message;
 pub mod observer;
+mod outcomes;
 mod pods;
 mod report;
 mod set_aside;
@@ -210,7 +211,7 @@ impl Core {
         self.step_observed(inputs, now, &mut ())
     }
 
-    /// Takes in what happened and does nothing about it yet: [`Core::step`] has to follow. Whoever hears of more meanwhile
+    /// Takes in what happened and does nothing about it yet: [`Core::step`] has to follow. A caller that hears of more meanwhile
     /// tells it first, so that decisions are about things as they are.
     pub fn take_in(&mut self, inputs: impl IntoIterator<Item = Input>, now: Time) {
         for input in inputs {
@@ -276,9 +277,9 @@ impl Core {
         self.wake_at
     }
 
-    /// True if nothing that whoever leads next depends on is under way or waits to be: no binding, no deletion, nothing
+    /// True if nothing that the next leader depends on is under way or waits to be: no binding, no deletion, nothing
     /// that is written on a group for good, on a claim or on a volume. Then this one may end and hand over at once. Why a
-    /// group waits is said by whoever leads next, too, and cannot undo what that one says.
+    /// group waits is said by the next leader, too, and cannot undo what that one says.
     pub fn is_drained(&self) -> bool {
         self.starts.is_drained()
             && self.mark_writes.is_empty()
@@ -411,7 +412,7 @@ impl Core {
             // What follows from it was done when it was answered.
             WriteKey::Pod(_) => {}
             WriteKey::Storage(storage) => self.storage_write_given_up(storage, &why, now),
-            // Members that are still there are tried again by whoever wants them gone.
+            // Members that are still there are tried again while their gang is unwound.
             WriteKey::Eviction(_) | WriteKey::Event(_) => {}
         }
         self.counters.writes_given_up += 1;
@@ -442,13 +443,13 @@ fn kinds(config: &Config, capabilities: &Capabilities) -> BTreeSet<ObjectKind> {
 
 /// True if a decision may follow from it.
 fn is_news(input: &Input) -> bool {
-    match input {
+    !matches!(
+        input,
         Input::Answer(Answer::Write { .. } | Answer::Bind { outcome: BindOutcome::Done, .. })
-        | Input::Renewed { .. }
-        | Input::Tick
-        | Input::Stop => false,
-        _ => true,
-    }
+            | Input::Renewed { .. }
+            | Input::Tick
+            | Input::Stop
+    )
 }
 
 fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {

@@ -1,4 +1,4 @@
-//! For whoever wants to know how long decisions take.
+//! How long decisions take, for those that measure it.
 //!
 //! The core reads no clock. It says when the engine is asked and when it has answered, and hears nothing in return: what
 //! is measured cannot enter a decision.

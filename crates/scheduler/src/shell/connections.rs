@@ -28,7 +28,7 @@ impl From<Client> for Clients {
 
 /// The clients of a process, and who reads what they are told.
 pub(super) struct Connections {
-    /// For what is read by whoever asks.
+    /// For what is read by the task that asks.
     pub(super) client: Client,
     /// For what can wait. A connection is read by the thread that opened it, so nobody else may use this client.
     pub(super) paced: Option<(Client, PacedThread)>,

@@ -1,4 +1,4 @@
-//! What is served over HTTP: health, metrics, and the state for whoever looks into a decision.
+//! What is served over HTTP: health, metrics, and the state for people who look into a decision.
 
 use super::status::{Question, Status};
 use axum::extract::{ConnectInfo, State};

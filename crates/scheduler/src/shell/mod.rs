@@ -44,7 +44,7 @@ const DISCOVERY_TRIES_MAX: u32 = 6;
 /// Schedules until `shutdown` is ready, and nothing else: without leader election, health and reload.
 ///
 /// Then nothing new is decided, and bindings under way may finish within the configured time. Anything that is
-/// not finished is found in the cluster by whoever runs next.
+/// not finished is found in the cluster by the process that runs next.
 pub async fn run(
     client: Client,
     config: Config,

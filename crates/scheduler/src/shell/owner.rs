@@ -83,7 +83,7 @@ impl Owner {
             let Some(until) = self.leads_until() else {
                 return Ok(deposed());
             };
-            // Nothing was read before we led, and whoever led before has been waited for.
+            // Nothing was read before we led, and the leader before us has been waited for.
             batch.push(Input::Elected { until });
         }
         loop {
@@ -123,8 +123,8 @@ impl Owner {
             {
                 self.translate(seen, &mut batch);
             }
-            self.hear_all(&mut batch).await;
-            self.step(&mut batch);
+            let heard = self.hear_all(&mut batch).await;
+            self.step(&mut batch, heard);
             if let Some(ended) = self.finished() {
                 return Ok(ended);
             }
@@ -133,10 +133,12 @@ impl Owner {
 
     /// If something is to be decided, takes in everything that watches have heard by now: a node that was closed before a
     /// pod was made must not get that pod.
-    async fn hear_all(&mut self, batch: &mut Vec<Input>) {
+    /// Gives how many inputs were taken in already.
+    async fn hear_all(&mut self, batch: &mut Vec<Input>) -> usize {
+        let taken_in = batch.len();
         self.core.take_in(batch.drain(..), self.clock.now());
         if !self.core.is_about_to_decide(self.clock.now()) {
-            return;
+            return taken_in;
         }
         if let Some(drain) = &self.drain {
             drain.read_all().await;
@@ -148,6 +150,7 @@ impl Owner {
             heard += 1;
             self.translate(seen, batch);
         }
+        taken_in
     }
 
     fn translate(&mut self, seen: Seen, batch: &mut Vec<Input>) {
@@ -159,8 +162,8 @@ impl Owner {
         }
     }
 
-    fn step(&mut self, batch: &mut Vec<Input>) {
-        let (started, inputs_count) = (Instant::now(), batch.len());
+    fn step(&mut self, batch: &mut Vec<Input>, taken_in: usize) {
+        let (started, inputs_count) = (Instant::now(), batch.len() + taken_in);
         let mut stopwatch = self.status.metrics.stopwatch();
         let effects = self.core.step_observed(batch.drain(..), self.clock.now(), &mut stopwatch);
         self.status.metrics.stepped(inputs_count, &effects, started.elapsed());
@@ -209,7 +212,7 @@ impl Owner {
             Question::Numbers(answer) => {
                 let snapshot =
                     Snapshot { counters: self.core.counters().clone(), gauges: self.core.gauges() };
-                // Whoever asked may have gone.
+                // The one that asked may have gone.
                 let _ = answer.send(snapshot);
             }
             Question::Extras(answer) => {
@@ -237,7 +240,7 @@ impl Owner {
         }
         let late = Instant::now() >= at;
         if late {
-            tracing::warn!("stopped with requests under way; whoever runs next finds how they ended");
+            tracing::warn!("stopped with requests under way; the next process finds out how they ended");
         }
         late.then(|| Ended { why, is_clean: false, carried: self.core.carry_over() })
     }
@@ -252,7 +255,7 @@ async fn changed(term: &mut Option<Term>) {
 }
 
 fn accept(answer: Option<Answer>) -> Result<Input, Error> {
-    // Without its answer a request would be under way for ever; a new process starts from the truth.
+    // Without its answer a request would be under way forever; a new process starts from the truth.
     answer.map(Input::Answer).ok_or_else(|| {
         tracing::error!("a request broke and has no answer; see the panic above");
         Error::TaskEnded { what: "a request" }

@@ -134,7 +134,7 @@ impl PacedThread {
 
 impl Drop for PacedThread {
     fn drop(&mut self) {
-        // Whoever drops it must not wait, and need not: its tasks only read.
+        // Dropping it must not wait, and need not: its tasks only read.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }

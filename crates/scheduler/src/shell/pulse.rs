@@ -1,4 +1,4 @@
-//! Whether the API server answers those who ask it for as long as they live: watches, and whoever asks which APIs there
+//! Whether the API server answers those who ask it for as long as they live: watches, and the task that asks which APIs there
 //! are.
 //!
 //! A watch that has nothing to tell looks like one that hears nothing. So it is answers that count, not events: a request
@@ -11,7 +11,7 @@ use kube::client::Body;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// Whoever was not answered well for this long knows too little for decisions to be trusted. Longer than a restart of an
+/// A task that was not answered well for this long knows too little for decisions to be trusted. Longer than a restart of an
 /// API server takes, and than the first pauses between tries together.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(30);
 
@@ -142,7 +142,7 @@ mod tests {
         Client::new(service, "default")
     }
 
-    /// A watch that goes on for ever.
+    /// A watch that goes on forever.
     fn start(pulses: &Pulses, may_be_refused: bool, client: &Client) -> tokio::task::JoinHandle<()> {
         let client = pulses.of("the watch of nodes".to_owned(), may_be_refused).observe(client);
         tokio::spawn(async move {

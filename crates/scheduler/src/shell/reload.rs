@@ -80,7 +80,7 @@ fn look_again(
     tell.send_if_modified(|current| {
         let changed = current.config != next.config;
         if changed {
-            // Whoever stands by says nothing else about it.
+            // A process that stands by says nothing else about it.
             let scheduler_names = next.config.names_in_words();
             tracing::info!(scheduler_names, "the configuration file has changed");
             current.config = next.config;

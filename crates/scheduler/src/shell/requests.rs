@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_is_answered_first_is_told_first() {
+    async fn answers_are_told_in_the_order_in_which_they_come() {
         let mut requests = Requests::start();
         let (slow, finish_slow) = request("slow");
         let (quick, finish_quick) = request("quick");

@@ -63,7 +63,7 @@ pub async fn serve(
     let is_clean = process.run(&mut settings).await?;
     match election {
         Some(election) if is_clean => election.release().await,
-        // Something may be under way, of ours or of whoever led before: the lease runs out, and whoever is next waits.
+        // Something may be under way, of ours or of the leader before us: the lease runs out, and the next leader waits.
         Some(_) | None => {}
     }
     Ok(())
@@ -155,7 +155,7 @@ impl Process {
                 }
             };
             tokio::select! {
-                // Whoever leads and has not waited cannot tell others that they need not.
+                // A leader that has not waited cannot tell others that they need not.
                 () = self.end.clone() => return Turn::End { is_clean: leader_of(&now).is_err() },
                 () = tokio::time::sleep(wait) => {
                     if let Ok(term) = leader_of(&now) {
@@ -191,7 +191,7 @@ enum Turn {
     Ours(Option<Term>),
     /// End.
     End {
-        /// True if nothing of it, or of whoever led before it, can be under way.
+        /// True if nothing of it, or of the leader before it, can be under way.
         is_clean: bool,
     },
 }
@@ -216,7 +216,7 @@ impl Running {
         self.owner.core.carry_on(carried);
     }
 
-    /// Schedules until it is interrupted, on a thread that also reads: whoever called may be on another one, which every
+    /// Schedules until it is interrupted, on a thread that also reads: the caller may be on another one, which every
     /// single change would have to wake.
     pub(super) async fn run(
         self,
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_ends_before_the_gap_is_over_cannot_vouch_for_whoever_led_before() {
+    async fn a_leader_that_ends_before_the_gap_is_over_cannot_vouch_for_the_one_before() {
         let ends = |is_clean| Err(Ends { is_clean });
         assert_eq!(turn(leading(true), LONG, false).await, ends(false));
         assert_eq!(turn(leading(true), Duration::ZERO, false).await, Ok(true));

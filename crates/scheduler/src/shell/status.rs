@@ -41,7 +41,7 @@ pub(crate) struct Status {
     /// Whether the API server answers.
     pub(super) pulses: Pulses,
     state: Mutex<State>,
-    /// To whoever owns the core, while there is one.
+    /// To the owner of the core, while there is one.
     owner: Mutex<Option<(mpsc::Sender<Question>, Dumper)>>,
 }
 

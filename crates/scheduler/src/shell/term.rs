@@ -1,4 +1,4 @@
-//! The term that a core acts in, where leaders are elected. A later one is another term: whoever led in between may have
+//! The term that a core acts in, where leaders are elected. A later one is another term: a leader in between may have
 //! sent requests, which have to be waited for before somebody acts in it.
 
 use std::time::Instant;

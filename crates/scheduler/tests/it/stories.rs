@@ -34,7 +34,7 @@ async fn six_of_eight_start_nothing_and_the_group_says_why_until_a_node_joins() 
         let message = condition["message"].as_str().unwrap_or_default();
         assert_eq!(condition["reason"], "Unschedulable");
         assert!(message.contains("short of 2 cpu"), "{message}");
-        world.wait_waiting("g-0", message).await;
+        world.wait_waiting("g-0", "pod group g has no room for as many members as it must have").await;
         assert_eq!(world.counts().await, (0, 0));
         world.node("n2", "2").await;
         world.wait_running(8).await;

@@ -37,7 +37,7 @@ pub(super) async fn six_of_eight_start_nothing_until_a_node_joins(world: &World<
     ensure!(message.contains("short of 2 cpu"), "{message}");
     eventually("members say why", || async {
         let said = world.wait_unscheduled("g-0").await?;
-        Ok(said.contains(message).then_some(()).ok_or(said))
+        Ok(said.contains("pod group g has no room").then_some(()).ok_or(said))
     })
     .await?;
     ensure!(world.counts().await? == (0, 0), "somebody started");

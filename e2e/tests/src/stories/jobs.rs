@@ -149,7 +149,7 @@ pub(super) fn start(world: &World<'_>, integration: &str) -> anyhow::Result<Tutt
 
 /// A Job of eight waits where six fit, and starts when a node joins.
 async fn six_of_eight(world: &World<'_>) -> anyhow::Result<()> {
-    wait_reason(world, "6 of 8 members fit").await?;
+    wait_reason(world, "has no room for as many members as it must have").await?;
     nothing_starts(world).await?;
     world.node("late", "2").await?;
     world.wait_running(8).await

@@ -1,4 +1,4 @@
-//! Disruption budgets: facts for whoever takes room away from pods.
+//! Disruption budgets: facts for those that take room away from pods.
 
 use super::super::Core;
 use std::collections::BTreeMap;

@@ -202,6 +202,15 @@ impl Gang {
     }
 }
 
+/// What was found out about whole trees while their groups are looked at one after the other: it is the same for all of them.
+#[derive(Debug, Default)]
+struct Judged {
+    /// Whether something of it is on its way.
+    under_way: BTreeMap<UnitKey, bool>,
+    /// Why it must not be unwound.
+    why_kept: BTreeMap<UnitKey, Option<String>>,
+}
+
 impl Groups {
     /// When a group is to be looked at although nothing has changed.
     pub(in super::super) fn wake_at(&self) -> Option<Time> {
@@ -361,24 +370,21 @@ impl Core {
         }
         let changed = std::mem::take(&mut self.groups.changed);
         let mut affected = BTreeSet::new();
-        // Trees that were looked at: whether everybody else in them is affected, too.
-        let mut trees: BTreeMap<UnitKey, bool> = BTreeMap::new();
+        // Trees that were looked at.
+        let mut trees: BTreeSet<UnitKey> = BTreeSet::new();
         for group in changed {
             if self.is_in_tree(&group) {
                 let root = self.unit_of_group(&group);
-                if !trees.contains_key(&root) {
-                    // What a group of a tree lacks concerns all of them; in one that lacks nothing each is by itself.
-                    let concerns_all = !self.is_settled_tree(&root);
-                    if concerns_all {
-                        affected.extend(self.groups_beside(&group));
-                    }
-                    trees.insert(root, concerns_all);
+                // What a group of a tree lacks concerns all of them; in one that lacks nothing each is by itself.
+                if trees.insert(root.clone()) && !self.is_settled_tree(&root) {
+                    affected.extend(self.groups_beside(&group));
                 }
             }
             affected.insert(group);
         }
+        let mut judged = Judged::default();
         for group in affected {
-            self.review(&group, now);
+            self.review(&group, &mut judged, now);
         }
     }
 
@@ -391,7 +397,7 @@ impl Core {
         self.short_composite(group).map(Shortfall::Groups)
     }
 
-    fn review(&mut self, group: &ObjectKey, now: Time) {
+    fn review(&mut self, group: &ObjectKey, judged: &mut Judged, now: Time) {
         let Some(gang) = self.groups.gang(group) else {
             return;
         };
@@ -421,7 +427,7 @@ impl Core {
                 self.tell_complete(group, counted, minimum, now);
             }
         } else if let Some(shortfall) = self.shortfall(group, minimum) {
-            self.review_partial(group, &shortfall, now);
+            self.review_partial(group, &shortfall, judged, now);
         } else {
             self.forget_partial(group, now);
             if let Some(gang) = self.groups.gang_mut(group) {
@@ -463,14 +469,14 @@ impl Core {
         }
     }
 
-    fn review_partial(&mut self, group: &ObjectKey, shortfall: &Shortfall, now: Time) {
+    fn review_partial(&mut self, group: &ObjectKey, shortfall: &Shortfall, judged: &mut Judged, now: Time) {
         let (counted, minimum) = shortfall.numbers();
         let grace = self.config.gang_grace;
         let Some(gang) = self.groups.gang_mut(group) else {
             return;
         };
         let Some(partial) = gang.partial else {
-            // Whoever wrote a deadline before us may have had another clock.
+            // The leader that wrote a deadline before us may have had another clock.
             let fresh = next_second(now + grace);
             let deadline = gang.marked.unwind_at.filter(|_| !gang.reviewed).unwrap_or(fresh).min(fresh);
             let noteworthy = !gang.reviewed || gang.was_complete;
@@ -490,13 +496,16 @@ impl Core {
             return;
         };
         match partial.state {
-            // Whoever leads next decides what becomes of it, and deletes what is to be deleted: nothing new is begun.
+            // The next leader decides what becomes of it, and deletes what is to be deleted: nothing new is begun.
             _ if self.stopping => {}
             GangState::Completing | GangState::Kept if now >= partial.deadline => {
-                if self.is_under_way(group) {
+                let unit = self.unit_of_group(group);
+                let is_under_way = judged.under_way.entry(unit).or_insert_with(|| self.is_under_way(group));
+                if *is_under_way {
                     self.groups.set_due(group, Some(now.plus_seconds(BUSY_SECONDS)));
                 } else {
-                    self.judge_partial(group, partial, shortfall, now);
+                    let why_kept = self.why_kept(group, judged);
+                    self.judge_partial(group, partial, shortfall, why_kept, now);
                 }
             }
             GangState::Completing => self.groups.set_due(group, Some(partial.next_look(now))),
@@ -506,9 +515,16 @@ impl Core {
     }
 
     /// The grace time of a gang is over.
-    fn judge_partial(&mut self, group: &ObjectKey, partial: Partial, shortfall: &Shortfall, now: Time) {
+    fn judge_partial(
+        &mut self,
+        group: &ObjectKey,
+        partial: Partial,
+        shortfall: &Shortfall,
+        why_kept: Option<String>,
+        now: Time,
+    ) {
         let (counted, minimum) = shortfall.numbers();
-        let (state, why) = match self.why_kept(group) {
+        let (state, why) = match why_kept {
             None => (GangState::Unwinding, "its members are deleted, to start together later".to_owned()),
             Some(why) => (GangState::Kept, why),
         };
@@ -538,11 +554,12 @@ impl Core {
     }
 
     /// Why a gang must not be unwound; `None` if it may. What belongs together is unwound as one or not at all.
-    fn why_kept(&self, group: &ObjectKey) -> Option<String> {
+    fn why_kept(&self, group: &ObjectKey, judged: &mut Judged) -> Option<String> {
         if self.short_composite(group).is_none() {
             return self.why_kept_alone(group);
         }
-        self.groups_beside(group).iter().find_map(|group| self.why_kept_alone(group))
+        let all = || self.groups_beside(group).iter().find_map(|group| self.why_kept_alone(group));
+        judged.why_kept.entry(self.unit_of_group(group)).or_insert_with(all).clone()
     }
 
     fn why_kept_alone(&self, group: &ObjectKey) -> Option<String> {

@@ -14,9 +14,9 @@ mod seen;
 pub(super) mod tree;
 pub(super) mod written;
 
-use super::report::Complaint;
 use super::starts::ensure;
 use super::waits::Constraint;
+use super::writes::telling::Complaint;
 use super::{Core, UnitKey};
 use broken::Gang;
 pub use broken::GangState;
@@ -275,7 +275,43 @@ impl Groups {
     }
 }
 
+/// How far a group has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum GroupState {
+    /// It is not there, not understood, or has too few members to be tried.
+    Forming,
+    /// It has what it needs except for a place.
+    Waiting,
+    /// It has a place, and its members are on their way.
+    Starting,
+    /// At least as many as must be are on nodes or have ended well.
+    Running,
+    /// It has started, is below its minimum, and is being completed.
+    Completing,
+    /// It is being taken back.
+    Unwinding,
+    /// It is below its minimum and left alone.
+    Kept,
+}
+
 impl Core {
+    /// How far a group has come; `None` if nobody knows of it.
+    pub fn group_state(&self, group: &ObjectKey) -> Option<GroupState> {
+        let row = self.groups.rows.get(&UnitKey::Group(group.clone()))?;
+        Some(match self.gang_state(group) {
+            Some(GangState::Completing) => GroupState::Completing,
+            Some(GangState::Unwinding) => GroupState::Unwinding,
+            Some(GangState::Kept) => GroupState::Kept,
+            None if row.is_met => GroupState::Running,
+            None if self.starts.has_members_of(group) => GroupState::Starting,
+            None => {
+                let members = row.gang.counts();
+                let has_enough = row.policy().is_some_and(|policy| members.0 >= policy.minimum());
+                if has_enough { GroupState::Waiting } else { GroupState::Forming }
+            }
+        })
+    }
+
     /// How the rows of groups relate to each other and to the pods.
     pub(super) fn check_groups(&self) -> Result<(), String> {
         let rows = &self.groups.rows;

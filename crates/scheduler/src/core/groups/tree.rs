@@ -10,8 +10,8 @@ use tutti_engine::Event;
 use tutti_model::tree::{Ancestry, TREE_DEPTH_MAX, ancestry};
 use tutti_model::{ObjectKey, Time};
 
-/// Groups and composites that may name one composite as their parent. More are refused, so that whoever makes them slows
-/// down nobody else.
+/// Groups and composites that may name one composite as their parent. More are refused, so that one tenant does not slow
+/// down others.
 pub(in super::super) const CHILDREN_MAX: usize = 1_024;
 
 impl Groups {

@@ -14,7 +14,7 @@ use tutti_k8s::PodReading;
 use tutti_k8s::gangs::{JobRef, group_of_job};
 use tutti_model::{ObjectKey, Phase, Text};
 
-/// A Job over time: its namespace and uid. Whoever makes groups in another namespace has no say in this one.
+/// A Job over time: its namespace and uid. Groups of another namespace have no say in this one.
 type JobId = ObjectKey;
 
 /// Jobs with pods or groups, and the Jobs of both.

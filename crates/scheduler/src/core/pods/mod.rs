@@ -7,8 +7,8 @@ pub(super) mod default_spread;
 pub(super) mod job_pods;
 
 use super::groups::written::ConditionWritten;
-use super::report::Complaint;
 use super::waits::Constraint;
+use super::writes::telling::Complaint;
 use super::{Core, MemberState};
 use std::sync::Arc;
 use tutti_engine::{Event, UnitKey};

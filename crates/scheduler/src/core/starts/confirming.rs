@@ -125,7 +125,7 @@ impl Looks {
         }
     }
 
-    /// A look was answered. Gives the units that had asked before it was sent; whoever asked later gets another one.
+    /// A look was answered. Gives the units that had asked before it was sent; those that asked later get another one.
     fn answered(&mut self, object: &UnitKey) -> Vec<UnitKey> {
         self.under_way.remove(object);
         let askers = self.askers.get(object).into_iter().flatten();
@@ -214,7 +214,7 @@ impl Core {
     pub(in super::super) fn group_answered(&mut self, object: &UnitKey, found: GroupLookup, now: Time) {
         let askers = self.starts.looks.answered(object);
         let mut not_before = now;
-        // What is known now is better than what was thought before, whoever asked.
+        // What is known now is better than what was thought before, no matter who asked.
         let why = match found {
             GroupLookup::Unknown(why) => Some(why),
             GroupLookup::Throttled { why, pause } => {

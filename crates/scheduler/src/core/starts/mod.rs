@@ -149,6 +149,11 @@ impl Starts {
         self.binding.get(group).map_or(0, BTreeSet::len)
     }
 
+    /// True if members of a group are on their way.
+    pub(super) fn has_members_of(&self, group: &ObjectKey) -> bool {
+        self.binding_of(group) > 0 || !self.units_of_group(group).is_empty()
+    }
+
     fn unsent(&self, unit: &UnitKey) -> Option<&Unsent> {
         self.by_unit.get(unit)?.unsent.as_ref()
     }

@@ -415,7 +415,7 @@ impl Core {
         )
     }
 
-    /// A write was given up: whoever waits for it need not wait any longer.
+    /// A write was given up: the units that wait for it need not wait any longer.
     pub(in super::super) fn storage_write_given_up(&mut self, key: &StorageKey, why: &Text, now: Time) {
         let units = match key {
             StorageKey::Claim(claim) => self.starts.preparations.by_claim.get(claim),

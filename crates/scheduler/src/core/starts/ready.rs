@@ -54,11 +54,11 @@ impl super::Starts {
         self.ready_gangs.iter().find(|(_, unit)| self.broken.contains(unit))
     }
 
-    /// Until when the first gang that was decided before this turn and waits for its last look keeps its own turn.
+    /// Until when the first gang keeps its turn that was decided before this one and waits for its last look.
     fn blocker(&self, turn: u64, now: Time) -> Option<Time> {
         let earlier = self.confirming.iter().take_while(|(other, _)| *other < turn);
-        let kept = earlier.filter_map(|(_, unit)| self.unsent(unit)?.turn_until);
-        kept.filter(|until| now < *until).min()
+        let mut kept = earlier.filter_map(|(_, unit)| self.unsent(unit)?.turn_until);
+        kept.find(|until| now < *until)
     }
 
     /// When a gang that is ready need not wait for another one any longer. For a broken one it waits until that is sent or

@@ -1,7 +1,7 @@
 //! What becomes of gangs below their minimum.
 
 use super::small_cluster::{Fault, Sim, key};
-use crate::core::groups::GangState;
+use crate::core::groups::{GangState, GroupState};
 use crate::core::message::Fact;
 use tutti_k8s::{ConditionStatus, GroupMarks, ObjectKind, WhenBroken};
 use tutti_model::{ModelError, Phase, Time};
@@ -288,7 +288,7 @@ fn broken_gangs_do_not_block_each_other() {
         }
     }
     sim.run_for(100);
-    // Each could hold one of these for ever.
+    // Each could hold one of these forever.
     sim.node("x", 1);
     sim.run_for(100);
     sim.node("y", 1);
@@ -381,7 +381,7 @@ fn a_bound_member_that_vanishes_stops_those_that_were_to_join_it() {
 }
 
 #[test]
-fn a_gang_that_was_started_before_a_crash_is_told_so_by_whoever_comes_next() {
+fn a_gang_that_was_started_before_a_crash_is_told_so_by_the_next_leader() {
     let mut sim = Sim::with_gang(3, 3);
     sim.refuses_conditions = true;
     sim.run();
@@ -417,7 +417,7 @@ fn a_server_that_does_not_want_to_hear_that_a_gang_has_started_is_told_less_and_
     sim.refuses_conditions = true;
     sim.node("b", 40);
     for index in 3..40 {
-        // Whoever joins makes the gang be looked at, also if somebody else has placed it.
+        // A pod that joins makes the gang be looked at, also if somebody else has placed it.
         let name = format!("g-{index}");
         sim.pod(&name, Some("g"), 1);
         sim.bind_by_other(&name, "b");
@@ -446,4 +446,26 @@ fn a_gang_that_has_ended_before_it_was_told_that_it_started_is_told_so() {
     sim.restart();
     sim.run_for(5);
     assert!(sim.group_conditions[&key("g")].holds());
+}
+
+#[test]
+fn a_group_comes_from_forming_to_running_and_is_completed_when_it_breaks() {
+    let mut sim = Sim::new();
+    sim.gang("g", 2);
+    sim.pod("g-0", Some("g"), 1);
+    sim.run();
+    let state = |sim: &Sim| sim.core.group_state(&key("g"));
+    assert_eq!(state(&sim), Some(GroupState::Forming));
+    sim.pod("g-1", Some("g"), 1);
+    sim.run();
+    assert_eq!(state(&sim), Some(GroupState::Waiting));
+    sim.node("a", 2);
+    sim.step();
+    assert_eq!(state(&sim), Some(GroupState::Starting));
+    sim.run();
+    assert_eq!(state(&sim), Some(GroupState::Running));
+    sim.delete_pod("g-1");
+    sim.run();
+    assert_eq!(state(&sim), Some(GroupState::Completing));
+    assert_eq!(sim.core.group_state(&key("other")), None);
 }

@@ -66,7 +66,7 @@ impl Sim {
         }
     }
 
-    /// Whoever makes groups makes that of a Job.
+    /// The controller makes the group of a Job.
     fn job_group(&mut self, job: &str) {
         self.job_group_named(job, &group_of_job(job, &format!("uid-{job}")));
     }
@@ -121,7 +121,7 @@ fn pods_that_wait_say_for_what_and_start_whole_when_it_comes() {
     sim.job("train", true, 0);
     sim.job_pods("train");
     sim.run_for(600);
-    assert_eq!(sim.bound(), 0, "whoever makes groups may be away for long");
+    assert_eq!(sim.bound(), 0, "the controller may be away for long");
     let why = sim.why("train-0").unwrap_or_default();
     assert!(why.starts_with("waits for the PodGroup of Job train, which tutti controller makes"), "{why}");
     sim.starts_whole_with_its_group("train");

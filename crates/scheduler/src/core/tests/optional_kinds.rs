@@ -1,4 +1,4 @@
-//! Kinds that scheduling can do without: what they change, and that nothing waits for them for ever.
+//! Kinds that scheduling can do without: what they change, and that nothing waits for them forever.
 
 use super::small_cluster::{Sim, key};
 use crate::config::Config;

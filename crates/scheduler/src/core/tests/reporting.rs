@@ -340,7 +340,7 @@ fn every_attempt_is_counted_and_what_is_found_again_is_not_told_again() {
     sim.gang_pods("g", 3, 1);
     sim.run();
     assert_eq!(seen(&sim), (1, 1));
-    // Whoever waits is looked at every five minutes, in case that something was missed.
+    // A unit that waits is looked at every five minutes, in case that something was missed.
     sim.run_for(1_000);
     assert_eq!(seen(&sim), (4, 1));
 }

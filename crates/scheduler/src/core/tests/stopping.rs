@@ -1,4 +1,4 @@
-//! The end that was asked for: nothing new begins, what was begun ends, and whoever comes next finds all that matters.
+//! The end that was asked for: nothing new begins, what was begun ends, and the next leader finds all that matters.
 
 use super::gangs::{GRACE_SECONDS, state};
 use super::small_cluster::{Fault, Sim, key};
@@ -72,7 +72,7 @@ fn who_has_begun_to_unwind_is_not_done_before_the_members_are_deleted() {
     }
     sim.stop();
     sim.step();
-    assert!(!sim.core.is_drained(), "a deletion that is under way would surprise whoever leads next");
+    assert!(!sim.core.is_drained(), "a deletion that is under way would surprise the next leader");
     sim.drain();
     assert_eq!(sim.evicted.len(), 2);
 }

@@ -316,7 +316,7 @@ fn a_group_that_joins_a_tree_which_is_about_to_start_is_told_that_it_has_started
 }
 
 #[test]
-fn a_tree_that_was_started_before_a_crash_is_told_so_by_whoever_comes_next() {
+fn a_tree_that_was_started_before_a_crash_is_told_so_by_the_next_leader() {
     let mut sim = pair();
     sim.refuses_conditions = true;
     sim.run();

@@ -6,11 +6,13 @@
 //! many wait to be written.
 //!
 //! * `queue`: writes of equal worth, `pace`: how many of them pass per second, `window`: how many at once;
+//! * `telling`: conditions and events that are said or are to be said;
 //! * `answers`: what requests answer.
 
 pub(super) mod answers;
 pub(super) mod pace;
 pub(super) mod queue;
+pub(super) mod telling;
 pub(super) mod window;
 
 use super::Core;

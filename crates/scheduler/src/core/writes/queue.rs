@@ -1,5 +1,5 @@
 //! A queue of writes of equal worth: latest wins per object, bounded, and retried a few times. Some of them may be slow:
-//! whoever sends them decides how many of those pass.
+//! the sender decides how many of those pass.
 
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_time_waits_for_whoever_lets_it_pass_until_it_has_none() {
+    fn what_has_time_waits_until_it_is_let_pass_or_has_none() {
         let mut queue = WriteQueue::new(10);
         queue.put_slow("a", 1, NOW);
         queue.put("b", 2, NOW);

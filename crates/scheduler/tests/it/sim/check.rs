@@ -26,6 +26,11 @@ impl Sim {
         }
         let mut starts: BTreeMap<ObjectKey, u32> = BTreeMap::new();
         for effect in effects {
+            if let Effect::PatchPodCondition { pod, condition, .. } = effect
+                && &*condition.reason == "Unschedulable"
+            {
+                self.check_room_is_missing(index, pod)?;
+            }
             if let Effect::MarkDisrupted { pod, uid, .. } | Effect::DeletePod { pod, uid } = effect {
                 self.check_intent(index, pod, uid)?;
             }
@@ -86,6 +91,34 @@ impl Sim {
         let group = group.and_then(|group| self.server.groups.get(group));
         if group.is_some_and(|group| group.marks.fully_bound && !self.unwinds_when_broken(group)) {
             return Err(format!("{pod} is to be deleted although its gang was complete"));
+        }
+        Ok(())
+    }
+
+    /// A pod says that there is no room for it only if room is what is missing: an autoscaler would make a node for it.
+    fn check_room_is_missing(&self, index: usize, pod: &ObjectKey) -> Result<(), String> {
+        let replica = &self.replicas[index];
+        let Some(group) = self.server.pods.get(pod).and_then(|found| found.pod.group.as_ref()) else {
+            return Ok(());
+        };
+        // While it ends, or while a gang is unwound, nothing is decided about it any more.
+        let is_decided = replica.ending.is_none() && replica.core.gang_state(group).is_none();
+        if !replica.has_heard_all() || !is_decided {
+            return Ok(());
+        }
+        let Some(found) = self.server.groups.get(group) else {
+            return Err(format!("{pod} says that it has no room, and its group is gone"));
+        };
+        let lives = |other: &&SimPod| {
+            other.pod.phase == Phase::Succeeded || (!other.is_over() && !other.pod.terminating)
+        };
+        let members = self.server.pods.values().filter(|other| other.pod.group.as_ref() == Some(group));
+        let living = members.filter(lives).filter(|other| other.pod.gates.is_empty()).count();
+        if (living as u32) < found.minimum() {
+            return Err(format!(
+                "{pod} says that it has no room, and has {living} of {} members",
+                found.minimum()
+            ));
         }
         Ok(())
     }
