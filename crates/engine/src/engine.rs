@@ -2,7 +2,7 @@
 
 use crate::agenda::Agenda;
 use crate::agenda::patience::{self, PLAN_SECONDS};
-use crate::agenda::sleepers::WakesOn;
+use crate::agenda::sleepers::{Needs, WakesOn};
 use crate::agenda::undecided::Effort;
 use crate::config::Config;
 use crate::decision::{Decision, Placement, Seat, UnitKey, Waiting};
@@ -194,10 +194,12 @@ impl Engine {
                     self.state.note_holders(&unit, &lifted);
                 }
                 self.starves(&unit, &members, now, budget);
+                // An incomplete gang holds what it can get, so every bit of room is worth a look.
+                let is_incomplete = self.state.missing(&unit).is_some();
                 let wakes_on = WakesOn {
                     shapes: members.shapes(),
                     reads_domains: members.reads_domains(),
-                    needs: members.needs(),
+                    needs: if is_incomplete { Needs::Anything } else { members.needs() },
                     lacks_nodes: room.nodes == 0,
                 };
                 let unproven = (!is_proven).then_some(effort);
@@ -373,6 +375,12 @@ impl Engine {
     /// A number that differs if anything differs that a decision depends on. For tests and for comparing replicas.
     pub fn digest(&self) -> u64 {
         self.state.digest().wrapping_add(self.agenda.digest(&self.state))
+    }
+
+    /// The same for facts alone: what the engine remembers of its own decisions does not count. An engine that is told of
+    /// the same cluster just now has the same number.
+    pub fn facts_digest(&self) -> u64 {
+        self.state.digest()
     }
 
     /// Every hold.

@@ -166,6 +166,8 @@ pub enum Severity {
 pub struct EventNote {
     /// What it is about.
     pub regarding: Regarding,
+    /// Who reports it, if not whoever writes it.
+    pub reporter: Option<Text>,
     /// Good or bad.
     pub severity: Severity,
     /// In one word.
@@ -182,8 +184,9 @@ pub struct EventNote {
     pub serial: u64,
 }
 
-/// The event as an object.
+/// The event as an object. Without a reporter of its own it is reported by the one given.
 pub fn event(note: &EventNote, reporter: &str, instance: &str) -> Event {
+    let reporter = note.reporter.as_deref().unwrap_or(reporter);
     let Regarding { api_version, kind, key, uid } = &note.regarding;
     // Events of objects without a namespace live in `default`, where people look for them.
     let namespace = if key.namespace.is_empty() { "default" } else { &key.namespace };
@@ -298,6 +301,7 @@ mod tests {
 
     fn note(kind: &'static str, key: ObjectKey, reason: &'static str, message: &str) -> EventNote {
         EventNote {
+            reporter: None,
             regarding: Regarding { api_version: "v1".into(), kind: kind.into(), key, uid: "u".into() },
             severity: Severity::Warning,
             reason,

@@ -111,6 +111,9 @@ fn main() -> ExitCode {
     let (start, first) = (Instant::now(), arguments.first);
     let Soak { told, broken, tally } = tell_all(arguments);
     println!("{told} stories from seed {first} in {:.1} s: {broken} broken", start.elapsed().as_secs_f64());
-    println!("{tally:?}");
+    for (deed, count, stories) in tally.counts() {
+        let share = 100.0 * stories as f64 / told.max(1) as f64;
+        println!("{:<18} {count:>12} times, in {share:>5.1} % of the stories", format!("{deed:?}"));
+    }
     if broken > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

@@ -6,7 +6,7 @@
 //! `scheduler_queued_entities` by queue.
 
 use super::Core;
-use super::gangs::GangState;
+use super::groups::GangState;
 use super::waits::Constraint;
 use std::collections::BTreeMap;
 use tutti_engine::{Census, UnitKey};
@@ -137,6 +137,8 @@ pub struct Counters {
     pub bound_elsewhere: u64,
     /// Placements that were taken back because the group had changed.
     pub stale_groups: u64,
+    /// Units that were set aside because the engine broke over them.
+    pub set_aside: u64,
     /// Gangs that were unwound.
     pub unwinds: u64,
     /// Members that were deleted for that.
@@ -191,7 +193,7 @@ impl Core {
     pub fn gauges(&self) -> Gauges {
         let mut gauges = Gauges {
             queue: self.engine.census(),
-            binds_under_way: self.binds.len() as u64,
+            binds_under_way: self.starts.bindings.len() as u64,
             writes_waiting: (self.group_writes.waiting_count()
                 + self.pod_writes.waiting_count()
                 + self.events.waiting_count()) as u64,
@@ -199,10 +201,10 @@ impl Core {
             wake_ups: self.engine.wake_ups_count(),
             safety_flush_finds: self.engine.flush_finds_count(),
             seats_kept: self.engine.seats_kept_count(),
-            known: [self.pods.len() as u64, self.nodes.len() as u64, self.groups.len() as u64],
+            known: [self.pods.len() as u64, self.nodes.len() as u64, self.groups.groups_count() as u64],
             ..Gauges::default()
         };
-        for (_, state, bound) in self.gangs.partial() {
+        for (_, state, bound) in self.groups.partial() {
             *gauges.gangs.entry(state).or_default() += 1;
             for pod in bound.keys() {
                 for (resource, amount) in self.engine.requests_of(pod).iter() {
@@ -223,7 +225,7 @@ impl Core {
         member: Option<&ObjectKey>,
         outcome: Outcome,
     ) -> Attempt {
-        let pod = member.and_then(|member| self.pods.get(member)?.unbound.as_deref());
+        let pod = member.and_then(|member| self.pods.get(member)?.unbound());
         let profile = pod.map(|pod| pod.scheduler_name.clone()).unwrap_or_default();
         let is_group = !matches!(unit, UnitKey::Pod(_));
         let Counters { group_attempts, pod_attempts, .. } = &mut self.counters;

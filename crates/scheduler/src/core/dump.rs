@@ -3,7 +3,7 @@
 //! Objects are in the API server and are dumped as they are there. The rest – seats that are taken but not written yet,
 //! promises, who is not to be tried, and when – is only here.
 
-use super::gangs::GangState;
+use super::groups::GangState;
 use super::message::Input;
 use super::{Core, UnitKey};
 use crate::config::Config;
@@ -188,7 +188,7 @@ impl Core {
             suspended: self.engine.suspended().iter().map(Unit::from).collect(),
             queue: self.engine.waiters().into_iter().map(queued).collect(),
             gangs: self
-                .gangs
+                .groups
                 .partial()
                 .map(|(group, state, _)| PartialGang { group: group.into(), state })
                 .collect(),
@@ -255,7 +255,7 @@ pub fn replay(
     core.step(objects, now);
     for seat in &extras.assumed {
         let known = core.pods.get(&seat.pod.key()).filter(|known| *known.uid == *seat.uid);
-        if let Some(mut pod) = known.and_then(|known| known.unbound.clone()) {
+        if let Some(mut pod) = known.and_then(|known| known.unbound().cloned()).map(Box::new) {
             pod.node = Some(seat.node.as_str().into());
             core.engine.apply(Event::PodSet(pod), now);
         }

@@ -1,6 +1,6 @@
 //! What goes into the core and what comes out of it.
 
-use super::gangs::GangState;
+use super::groups::GangState;
 use std::time::Duration;
 use tutti_engine::{Seat, UnitKey};
 use tutti_k8s::gangs::JobReading;
@@ -67,9 +67,9 @@ pub enum Input {
     /// It is not known any more what a node can attach.
     LimitsGone(Text),
     /// A service or a controller of pods was seen.
-    KinSet(Box<SelectorReading>),
+    SelectorSet(Box<SelectorReading>),
     /// A service or a controller of pods is gone.
-    KinGone(ObjectKind, ObjectKey),
+    SelectorGone(ObjectKind, ObjectKey),
     /// A priority class was seen.
     PriorityClassSet(Box<PriorityClassReading>),
     /// A priority class is gone.
@@ -257,7 +257,7 @@ pub struct EventKey {
 }
 
 /// Annotations to be set, and, without a value, to be removed.
-pub type Marks = Vec<(Text, Option<Text>)>;
+pub type Annotations = Vec<(Text, Option<Text>)>;
 
 /// Something to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -283,7 +283,7 @@ pub enum Effect {
         /// undo what was written after it was sent.
         version: Text,
         /// What it is to be marked with, see [`tutti_k8s::marks`].
-        marks: Marks,
+        marks: Annotations,
     },
     /// Say on a pod that it is about to be deleted, and why.
     MarkDisrupted {
@@ -412,6 +412,13 @@ pub enum Fact {
         message: Text,
         /// True if the unit is merely not complete yet.
         gathering: bool,
+    },
+    /// The engine broke over a unit, which is set aside for a while.
+    SetAside {
+        /// Which unit.
+        unit: UnitKey,
+        /// What the panic said.
+        why: Text,
     },
     /// A binding did certainly not happen.
     BindFailed {

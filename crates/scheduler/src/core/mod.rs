@@ -5,87 +5,65 @@
 //! played at this boundary and replayed exactly.
 //!
 //! * `leadership`: whether we may act;
-//! * `facts`: what watches tell, and `members`: pods whose group follows from their Job;
-//! * `confirm`: a last look at groups before they start, and `launch`: at everybody in them;
-//! * `binds`: bindings until everybody knows how they ended;
-//! * `gangs`: what becomes of gangs below their minimum, and `evictions`: members of those that are taken back;
-//! * `kin`: whom pods are like, `priorities`: what classes of groups stand for, `budgets`: who may be disrupted;
-//! * `trees`: which groups belong together, and whether they have what they need;
-//! * `storage`: what watches tell about storage, and `volumes`: claims that get a volume before their pods are bound;
-//! * `answers`: what requests answer;
+//! * `facts`: what watches tell, and what of it is believed;
+//! * `pods`: pods, those whose group follows from their Job, and those that are spread by default;
+//! * `starts`: placements on their way, from the decision until everybody knows where every member is;
+//! * `groups`: groups and composites, and what becomes of those that have too few members;
 //! * `report`: conditions and events;
 //! * `waits`: how long units wait, and for what;
 //! * `counters` and `dump`: how things stand, in numbers and in full; `observer`: how long decisions take;
-//! * `lane`: writes of less worth than bindings, coalesced and paced; `window`: how many of all this at once.
+//! * `set_aside`: units over which the engine broke;
+//! * `writes`: what goes out and in which order, and what is answered.
 
-mod answers;
-mod belief;
-mod binds;
-mod budgets;
-mod confirm;
 pub mod counters;
 pub mod dump;
-mod evictions;
 mod facts;
-pub mod gangs;
-mod kin;
-mod lane;
-mod launch;
+pub mod groups;
 mod leadership;
-mod members;
 pub mod message;
 pub mod observer;
-mod priorities;
-mod pump;
+mod pods;
 mod report;
-mod storage;
+mod set_aside;
+pub mod starts;
 #[cfg(test)]
 mod tests;
-mod trees;
-mod volumes;
 pub mod waits;
-mod window;
+mod writes;
 
 use crate::config::Config;
-use belief::{Belief, Wanted};
-use binds::{Binds, Limits};
-use budgets::Budgets;
-use confirm::Confirms;
 use counters::Counters;
-use evictions::Eviction;
-use gangs::{Gangs, Standing};
-use kin::Kin;
-use lane::{Lane, Pace};
-use launch::Launches;
+use facts::budgets::Budgets;
+use facts::storage_objects::{KnownStorage, STORAGE_KINDS};
+use facts::{Listing, Source};
+use groups::evictions::Eviction;
+use groups::priorities::Priorities;
+use groups::{Groups, MemberState};
 use leadership::Leadership;
-use members::Members;
-use message::{Effect, EventKey, Fact, Input, Marks, WriteKey};
+use message::{Annotations, Answer, BindOutcome, Effect, EventKey, Fact, Input, WriteKey};
 use observer::Observer;
-use priorities::Priorities;
-use rustc_hash::{FxHashMap, FxHashSet};
+use pods::PodRow;
+use pods::default_spread::DefaultSpread;
+use pods::job_pods::JobPods;
+use rustc_hash::FxHashMap;
+use set_aside::SetAside;
+use starts::{Limits, Starts};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use std::time::Duration;
-use storage::{KnownStorage, STORAGE_KINDS};
-use trees::Trees;
+
 use tutti_engine::{Decision, Engine, Event, UnitKey};
 use tutti_k8s::gangs::Api;
 use tutti_k8s::request::EventNote;
-use tutti_k8s::{Capabilities, Condition, ObjectKind, PodReading};
-use tutti_model::{Group, LabelSelector, ObjectKey, Pod, Text, Time};
-use volumes::VolumeWaits;
-use waits::Waits;
-use window::Window;
+use tutti_k8s::{Capabilities, Condition, ObjectKind};
+use tutti_model::{ObjectKey, Text, Time};
+use writes::pace::Pace;
+use writes::queue::WriteQueue;
+use writes::window::Window;
 
 /// Decisions in one step; the rest is taken in the next, so that answers are not kept waiting.
 const DECISIONS_PER_STEP_MAX: usize = 256;
 /// Placements that wait for a last look or for their turn to be bound. With so many nothing more is decided: what is
 /// decided late is decided on what is known by then, and answers, which always come, make room.
 const STARTS_MAX: usize = 1024;
-/// Pause after which it is said again on a group that it has started, if the server did not want to hear it; every further
-/// one is twice as long.
-const SAY_AGAIN_FIRST: Duration = Duration::from_secs(60);
-const SAY_AGAIN_MAX: Duration = Duration::from_secs(1800);
 /// Looks at pods under way at once.
 const LOOKUPS_MAX: usize = 16;
 /// Longest queues of writes. What does not fit is dropped and counted.
@@ -94,75 +72,18 @@ const POD_QUEUE_MAX: usize = 200_000;
 const EVENT_QUEUE_MAX: usize = 200_000;
 const EVICTION_QUEUE_MAX: usize = 50_000;
 
-/// What is known of a pod.
-#[derive(Debug)]
-struct KnownPod {
-    uid: Text,
-    version: Text,
-    /// Where it is; never unlearned, because a pod never leaves its node.
-    node: Option<Text>,
-    /// The pod itself while we may have to place it.
-    unbound: Option<Box<Pod>>,
-    /// The pod as the engine has it since an answer said where it is; seen like this by the watch, it is no news.
-    answered: Option<Box<Pod>>,
-    /// The pod as it was last read while a binding of it was under way, if that does not become of it.
-    postponed: Option<Box<PodReading>>,
-    /// True if the engine was told of it.
-    told: bool,
-    /// Its condition, while we may have to speak of it.
-    scheduled: Option<Box<Belief>>,
-    /// When it was last said in an event that it waits.
-    complained_at: Option<Time>,
-    /// Version whose errors were reported.
-    reported: Option<Text>,
-    /// Whether it is for us to place.
-    ours: bool,
-    /// Whether it is made again if it is deleted.
-    controlled: bool,
-    /// Its group, and what it is to it.
-    group: Option<ObjectKey>,
-    standing: Standing,
-    /// Whom it is like, or was when it got its place.
-    like: Option<Arc<LabelSelector>>,
-    /// When it was first seen waiting.
-    waits_since: Option<Time>,
-    /// When it may be deleted again, if it was to be.
-    evict_after: Option<Time>,
-    /// Until when a deletion that was sent may still happen, whatever was heard of it.
-    may_go_until: Option<Time>,
-}
-
-/// What is known of a group or a composite.
-#[derive(Debug)]
-struct KnownGroup {
-    uid: Text,
-    version: Text,
-    generation: i64,
-    /// What it asks for; `None` if it was not understood. (Not every API server counts generations of groups.)
-    asks: Option<Box<Group>>,
-    /// What was not understood of it.
-    trouble: Option<Text>,
-    scheduled: Belief,
-    /// When that it has started may be said again, after the server did not want to hear it, and how long that pause is.
-    said_again_at: Option<(Time, Duration)>,
-    complained_at: Option<Time>,
-    reported: Option<Text>,
-}
-
-impl KnownGroup {
-    /// What was to be said on it was refused. Gives when to try again.
-    fn say_again(&mut self, now: Time) -> Time {
-        let pause = self.said_again_at.map_or(SAY_AGAIN_FIRST, |(_, pause)| (pause * 2).min(SAY_AGAIN_MAX));
-        self.said_again_at = Some((now + pause, pause));
-        now + pause
-    }
-}
-
 /// What is known of a node.
 #[derive(Debug)]
 struct KnownNode {
     uid: Text,
     reported: Option<Text>,
+}
+
+/// What is handed on to the next core of a process that goes on with other settings: it is in no object.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CarryOver {
+    /// Gangs that wait for room, and since when: that decides when some is kept for them.
+    waiting_since: Vec<(UnitKey, Time)>,
 }
 
 /// The scheduler without IO.
@@ -173,14 +94,9 @@ pub struct Core {
     /// How groups are made for Jobs, if any are.
     job_groups: Option<Api>,
     engine: Engine,
-    pods: FxHashMap<ObjectKey, KnownPod>,
+    pods: FxHashMap<ObjectKey, PodRow>,
     nodes: BTreeMap<Text, KnownNode>,
-    groups: BTreeMap<ObjectKey, KnownGroup>,
-    composites: BTreeMap<ObjectKey, KnownGroup>,
-    trees: Trees,
-    /// Why groups and composites wait, so that one that is made anew or changed can be told again.
-    waiting: BTreeMap<UnitKey, (&'static str, Text)>,
-    waits: Waits,
+    groups: Groups,
     namespaces: BTreeSet<Text>,
     /// Kinds that are listed and watched.
     kinds: BTreeSet<ObjectKind>,
@@ -190,31 +106,36 @@ pub struct Core {
     unavailable: BTreeSet<ObjectKind>,
     /// Objects of which nothing is kept because they were not understood, and of which that was said.
     bad: BTreeSet<(ObjectKind, ObjectKey)>,
-    /// Names seen in the list that is under way, by kind.
-    listing: BTreeMap<ObjectKind, FxHashSet<ObjectKey>>,
+    /// Lists under way, by kind.
+    listing: BTreeMap<ObjectKind, Listing>,
+    /// Identities of objects of which a look said that they are gone, until watches say so, too.
+    found_gone: BTreeMap<(ObjectKind, ObjectKey), Text>,
     leadership: Leadership,
-    gangs: Gangs,
-    members: Members,
-    kin: Kin,
+    job_pods: JobPods,
+    default_spread: DefaultSpread,
     priorities: Priorities,
     budgets: Budgets,
     storage: KnownStorage,
-    volume_waits: VolumeWaits,
-    confirms: Confirms,
-    launches: Launches,
-    binds: Binds,
+    starts: Starts,
+    set_aside: SetAside,
     /// How many of each kind of write the server bears.
     write_window: Window,
-    evictions: Lane<ObjectKey, Eviction>,
-    mark_writes: Lane<ObjectKey, (Text, Marks)>,
-    group_writes: Lane<UnitKey, (Text, Condition)>,
-    pod_writes: Lane<ObjectKey, (Text, Condition)>,
-    events: Lane<EventKey, EventNote>,
-    pod_pace: Pace,
+    evictions: WriteQueue<ObjectKey, Eviction>,
+    mark_writes: WriteQueue<ObjectKey, (Text, Annotations)>,
+    group_writes: WriteQueue<UnitKey, (Text, Condition)>,
+    pod_writes: WriteQueue<ObjectKey, (Text, Condition)>,
+    events: WriteQueue<EventKey, EventNote>,
+    /// Of conditions that say what they said before in other words, and of events that say that something waits.
+    reason_pace: Pace,
+    complaint_pace: Pace,
+    /// Of all other events.
     event_pace: Pace,
     event_serial: u64,
     synced: bool,
     stopping: bool,
+    /// Something has happened since the engine had nothing to decide any more, and when it is to be asked again.
+    has_news: bool,
+    decide_at: Option<Time>,
     wake_at: Option<Time>,
     counters: Counters,
     effects: Vec<Effect>,
@@ -242,39 +163,36 @@ impl Core {
             engine: Engine::new(config.engine()),
             pods: FxHashMap::default(),
             nodes: BTreeMap::new(),
-            groups: BTreeMap::new(),
-            composites: BTreeMap::new(),
-            trees: Trees::default(),
+            groups: Groups::default(),
             namespaces: BTreeSet::new(),
-            waiting: BTreeMap::new(),
-            waits: Waits::new(),
             unlisted: kinds.clone(),
             kinds,
             unavailable: BTreeSet::new(),
             bad: BTreeSet::new(),
             listing: BTreeMap::new(),
+            found_gone: BTreeMap::new(),
             leadership,
-            gangs: Gangs::default(),
-            members: Members::default(),
-            kin: Kin::default(),
+            job_pods: JobPods::default(),
+            default_spread: DefaultSpread::default(),
             priorities: Priorities::default(),
             budgets: Budgets::default(),
             storage: KnownStorage::default(),
-            volume_waits: VolumeWaits::default(),
-            confirms: Confirms::default(),
-            launches: Launches::default(),
-            binds: Binds::new(limits),
-            write_window: Window::new(pump::WRITES_MAX),
-            evictions: Lane::new(EVICTION_QUEUE_MAX),
-            mark_writes: Lane::lasting(GROUP_QUEUE_MAX),
-            group_writes: Lane::lasting(GROUP_QUEUE_MAX),
-            pod_writes: Lane::new(POD_QUEUE_MAX),
-            events: Lane::new(EVENT_QUEUE_MAX),
-            pod_pace: Pace::new(config.pod_conditions_per_second),
+            starts: Starts::new(limits),
+            set_aside: SetAside::default(),
+            write_window: Window::new(writes::WRITES_MAX),
+            evictions: WriteQueue::new(EVICTION_QUEUE_MAX),
+            mark_writes: WriteQueue::lasting(GROUP_QUEUE_MAX),
+            group_writes: WriteQueue::lasting(GROUP_QUEUE_MAX),
+            pod_writes: WriteQueue::new(POD_QUEUE_MAX),
+            events: WriteQueue::new(EVENT_QUEUE_MAX),
+            reason_pace: Pace::new(config.pod_conditions_per_second),
+            complaint_pace: Pace::new(config.events_per_second),
             event_pace: Pace::new(config.events_per_second),
             event_serial: 0,
             synced: false,
             stopping: false,
+            has_news: false,
+            decide_at: None,
             wake_at: None,
             counters: Counters::default(),
             effects: Vec::new(),
@@ -292,6 +210,21 @@ impl Core {
         self.step_observed(inputs, now, &mut ())
     }
 
+    /// Takes in what happened and does nothing about it yet: [`Core::step`] has to follow. Whoever hears of more meanwhile
+    /// tells it first, so that decisions are about things as they are.
+    pub fn take_in(&mut self, inputs: impl IntoIterator<Item = Input>, now: Time) {
+        for input in inputs {
+            self.has_news |= is_news(&input);
+            self.take(input, now);
+        }
+    }
+
+    /// True if something has happened that a decision may follow from, or time has come for one.
+    pub fn is_about_to_decide(&self, now: Time) -> bool {
+        let is_time = self.has_news || self.decide_at.is_some_and(|at| at <= now);
+        is_time && self.synced && !self.stopping && self.leadership.may_act(now)
+    }
+
     /// As [`Core::step`], while somebody watches.
     pub fn step_observed(
         &mut self,
@@ -299,25 +232,43 @@ impl Core {
         now: Time,
         observer: &mut impl Observer,
     ) -> Vec<Effect> {
-        for input in inputs {
-            self.take(input, now);
-        }
+        self.take_in(inputs, now);
         if !self.leadership.may_act(now) {
             self.wake_at = None;
             return std::mem::take(&mut self.effects);
         }
-        self.binds.tick(now);
+        self.starts.bindings.tick(now);
         self.review_volumes(now);
         let mut wake_at = self.decide(now, observer);
+        self.decide_at = wake_at;
         if self.synced {
             self.review_gangs(now);
             if !self.stopping {
-                wake_at = earlier(wake_at, self.gangs.wake_at());
-                wake_at = earlier(wake_at, self.volume_waits.wake_at());
+                wake_at = earlier(wake_at, self.groups.wake_at());
+                wake_at = earlier(wake_at, self.starts.preparations.wake_at());
             }
         }
         self.wake_at = earlier(wake_at, self.pump(now));
         std::mem::take(&mut self.effects)
+    }
+
+    /// How the tables relate to each other, for tests that look after every step. An error says what is wrong.
+    pub fn check_invariants(&self) -> Result<(), String> {
+        self.check_starts()?;
+        self.check_groups()?;
+        self.check_pods()
+    }
+
+    /// What of it a core that follows in the same process should know, beyond what it can read.
+    pub fn carry_over(&self) -> CarryOver {
+        CarryOver { waiting_since: self.engine.waiting_since() }
+    }
+
+    /// Goes on where an earlier core of the same process has ended.
+    pub fn carry_on(&mut self, carried: CarryOver) {
+        for (unit, since) in carried.waiting_since {
+            self.engine.carry_waiting_since(unit, since);
+        }
     }
 
     /// When to step again even if nothing happens.
@@ -329,13 +280,10 @@ impl Core {
     /// that is written on a group for good, on a claim or on a volume. Then this one may end and hand over at once. Why a
     /// group waits is said by whoever leads next, too, and cannot undo what that one says.
     pub fn is_drained(&self) -> bool {
-        self.binds.is_empty()
-            && self.confirms.is_empty()
-            && self.launches.is_empty()
+        self.starts.is_drained()
             && self.mark_writes.is_empty()
             && !self.group_writes.has(|(_, condition)| condition.holds())
             && self.evictions.is_empty()
-            && self.volume_waits.has_no_writes()
     }
 
     /// True if it knows the cluster and may decide and send.
@@ -357,21 +305,18 @@ impl Core {
             Input::ListDone(kind) => self.list_done(kind, now),
             Input::ListRefused { kind, why } => self.list_refused(kind, why, now),
             Input::PodSet(reading) => self.pod_set(*reading, now),
-            Input::PodGone(key) => self.pod_gone(&key, now),
+            Input::PodGone(key) => {
+                self.found_gone.remove(&(ObjectKind::Pod, key.clone()));
+                self.pod_gone(&key, now);
+            }
             Input::NodeSet(reading) => self.node_set(*reading, now),
             Input::NodeGone(name) => self.node_gone(&name, now),
             Input::NamespaceSet { name, labels } => self.namespace_set(&name, labels, now),
             Input::NamespaceGone(name) => self.namespace_gone(&name, now),
-            Input::GroupSet(reading) => self.group_set(*reading, now),
-            Input::GroupGone(key) => {
-                self.waiting.remove(&UnitKey::Group(key.clone()));
-                self.group_gone(&key, now);
-            }
-            Input::CompositeSet(reading) => self.composite_set(*reading, now),
-            Input::CompositeGone(key) => {
-                self.waiting.remove(&UnitKey::Composite(key.clone()));
-                self.composite_gone(&key, now);
-            }
+            Input::GroupSet(reading) => self.group_set(*reading, Source::Watch, now),
+            Input::GroupGone(key) => self.seen_gone(&UnitKey::Group(key), now),
+            Input::CompositeSet(reading) => self.composite_set(*reading, Source::Watch, now),
+            Input::CompositeGone(key) => self.seen_gone(&UnitKey::Composite(key), now),
             Input::ClaimSet(reading) => self.claim_set(*reading, now),
             Input::ClaimGone(key) => self.claim_gone(&key, now),
             Input::VolumeSet(reading) => self.volume_set(*reading, now),
@@ -380,14 +325,14 @@ impl Core {
             Input::ClassGone(name) => self.class_gone(&name, now),
             Input::LimitsSet(reading) => self.limits_set(*reading, now),
             Input::LimitsGone(node) => self.limits_gone(&node, now),
-            Input::KinSet(reading) => self.kin_set(*reading, now),
-            Input::KinGone(kind, key) => self.kin_gone(kind, &key),
+            Input::SelectorSet(reading) => self.selector_set(*reading, now),
+            Input::SelectorGone(kind, key) => self.selector_gone(kind, &key),
             Input::PriorityClassSet(reading) => self.priority_class_set(*reading, now),
             Input::PriorityClassGone(name) => self.priority_class_gone(&name),
             Input::BudgetSet(reading) => self.budget_set(*reading, now),
             Input::BudgetGone(key) => self.budget_gone(&key),
             Input::JobSet(reading) => self.job_set(&reading, now),
-            Input::JobGone(key) => self.members.job_gone(&key),
+            Input::JobGone(key) => self.job_pods.job_gone(&key),
             Input::Answer(answer) => self.answered(answer, now),
             Input::Elected { until } => self.elected(until),
             Input::Renewed { until } => self.renewed(until),
@@ -401,14 +346,15 @@ impl Core {
         if !self.synced || self.stopping {
             return None;
         }
-        self.review_kin(now);
+        self.review_default_spread(now);
+        self.resume_set_aside(now);
         for _ in 0..DECISIONS_PER_STEP_MAX {
-            if self.launches.len() + self.confirms.len() >= STARTS_MAX {
+            if self.starts.waiting_count() >= STARTS_MAX {
                 return None;
             }
             let mut waiting_on = Vec::new();
             observer.asks();
-            let decision = self.engine.decide_and_tell(now, |waiting| {
+            let asked = self.ask_engine(now, |waiting| {
                 observer.decides();
                 waiting_on.push(waiting);
             });
@@ -416,12 +362,19 @@ impl Core {
             for waiting in &waiting_on {
                 observer.done(self.count_refusal(waiting).as_ref());
             }
+            let Some(decision) = asked else {
+                observer.done(None);
+                continue;
+            };
             let attempt = match decision {
                 Decision::Place(placement) => Some(self.placed(placement, now)),
                 Decision::Wait(waiting) => self.refused(&waiting, now),
                 // Answers, timers and health checks have their turn in between.
                 Decision::More => return Some(now),
-                Decision::Idle { wake_at } => return wake_at,
+                Decision::Idle { wake_at } => {
+                    self.has_news = false;
+                    return earlier(wake_at, self.set_aside.wake_at());
+                }
             };
             observer.done(attempt.as_ref());
         }
@@ -436,23 +389,27 @@ impl Core {
         self.effects.push(Effect::Report(fact));
     }
 
+    /// The condition of a pod was not written, and is not tried again.
+    fn pod_condition_not_written(&mut self, pod: &ObjectKey) {
+        if let Some(condition) = self.pods.get_mut(pod).and_then(|known| known.scheduled.as_mut()) {
+            condition.give_up();
+        }
+    }
+
     fn write_given_up(&mut self, key: WriteKey, why: Text, now: Time) {
         match &key {
             WriteKey::Group(group) => {
                 // What replaces it may wait already.
                 let is_replaced = self.group_writes.contains(group);
-                if let Some(known) = self.known_group_mut(group).filter(|_| !is_replaced) {
+                if let Some(known) = self.groups.object_mut(group).filter(|_| !is_replaced) {
                     known.scheduled.give_up();
                     let again = known.say_again(now);
                     self.look_again_at(group, again);
                 }
             }
             WriteKey::Marks(group) => self.marks_written(group, false, now),
-            WriteKey::Pod(pod) => {
-                if let Some(belief) = self.pods.get_mut(pod).and_then(|known| known.scheduled.as_mut()) {
-                    belief.give_up();
-                }
-            }
+            // What follows from it was done when it was answered.
+            WriteKey::Pod(_) => {}
             WriteKey::Storage(storage) => self.storage_write_given_up(storage, &why, now),
             // Members that are still there are tried again by whoever wants them gone.
             WriteKey::Eviction(_) | WriteKey::Event(_) => {}
@@ -481,6 +438,17 @@ fn kinds(config: &Config, capabilities: &Capabilities) -> BTreeSet<ObjectKind> {
         kinds.remove(&ObjectKind::Job);
     }
     kinds
+}
+
+/// True if a decision may follow from it.
+fn is_news(input: &Input) -> bool {
+    match input {
+        Input::Answer(Answer::Write { .. } | Answer::Bind { outcome: BindOutcome::Done, .. })
+        | Input::Renewed { .. }
+        | Input::Tick
+        | Input::Stop => false,
+        _ => true,
+    }
 }
 
 fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {

@@ -1,7 +1,6 @@
 //! How long units wait, by what they wait for.
 
 use super::Core;
-use std::collections::BTreeMap;
 use tutti_engine::{Refusal, UnitKey};
 use tutti_model::Time;
 
@@ -52,26 +51,41 @@ impl Constraint {
     }
 }
 
-/// Since when units wait, and for what.
-pub(crate) type Waits = BTreeMap<UnitKey, (Constraint, Time)>;
-
 impl Core {
     /// A unit waits, for the same as before or for something else.
     pub(super) fn waits(&mut self, unit: &UnitKey, refusal: &Refusal, now: Time) {
         let constraint = Constraint::of(refusal);
-        if self.waits.get(unit).is_some_and(|(before, _)| *before == constraint) {
-            return;
+        let before = match unit {
+            UnitKey::Pod(pod) => self.pods.get(pod).and_then(|known| known.waits_for),
+            UnitKey::Group(_) | UnitKey::Composite(_) => self.groups.waits_for(unit),
+        };
+        if before.is_none_or(|(before, _)| before != constraint) {
+            self.set_waits_for(unit, Some((constraint, now)), now);
         }
-        self.waits_no_longer(unit, now);
-        self.waits.insert(unit.clone(), (constraint, now));
     }
 
     /// A unit has a place, or is gone.
     pub(super) fn waits_no_longer(&mut self, unit: &UnitKey, now: Time) {
-        if let Some((constraint, since)) = self.waits.remove(unit) {
-            let times = self.counters.waited.entry(constraint).or_default();
-            times.observe(now.0.saturating_sub(since.0));
+        self.set_waits_for(unit, None, now);
+    }
+
+    fn set_waits_for(&mut self, unit: &UnitKey, waits_for: Option<(Constraint, Time)>, now: Time) {
+        let before = match unit {
+            UnitKey::Pod(pod) => {
+                let known = self.pods.get_mut(pod);
+                known.and_then(|known| std::mem::replace(&mut known.waits_for, waits_for))
+            }
+            UnitKey::Group(_) | UnitKey::Composite(_) => self.groups.set_waits_for(unit, waits_for),
+        };
+        if let Some(waited) = before {
+            self.count_wait(waited, now);
         }
+    }
+
+    /// Counts how long something was waited for.
+    pub(super) fn count_wait(&mut self, (constraint, since): (Constraint, Time), now: Time) {
+        let times = self.counters.waited.entry(constraint).or_default();
+        times.observe(now.0.saturating_sub(since.0));
     }
 }
 

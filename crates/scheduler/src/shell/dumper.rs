@@ -130,7 +130,7 @@ fn projected(mut object: DynamicObject, kind: &str) -> Result<Value, serde_json:
     object.managed_fields_mut().clear();
     object.annotations_mut().retain(|key, _| tutti_k8s::view::is_read_annotation(key));
     let mut value = serde_json::to_value(object)?;
-    for list in ["containers", "initContainers"] {
+    for list in ["containers", "initContainers", "ephemeralContainers"] {
         let containers = value.pointer_mut(&format!("/spec/{list}")).and_then(Value::as_array_mut);
         for container in containers.into_iter().flatten() {
             retain(container, &CONTAINER_FIELDS);
@@ -166,5 +166,27 @@ fn project_job(job: &mut Value) {
 fn retain(object: &mut Value, fields: &[&str]) {
     if let Some(object) = object.as_object_mut() {
         object.retain(|field, _| fields.contains(&field.as_str()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn no_container_of_any_kind_keeps_its_environment() {
+        let container =
+            json!([{"name": "c", "image": "i", "env": [{"name": "PASSWORD", "value": "secret"}]}]);
+        let pod = json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p", "annotations": {"somebody/else": "secret"}},
+            "spec": {"containers": container, "initContainers": container, "ephemeralContainers": container},
+        });
+        let object: DynamicObject = serde_json::from_value(pod).expect("every object can be read");
+        let dumped = projected(object, "Pod").expect("it can be written");
+        assert!(!dumped.to_string().contains("secret"), "{dumped}");
+        assert_eq!(dumped["spec"]["ephemeralContainers"][0], json!({"name": "c", "image": "i"}));
     }
 }

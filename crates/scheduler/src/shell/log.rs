@@ -1,7 +1,7 @@
 //! What the logs say.
 
 use crate::config::Config;
-use crate::core::gangs::GangState;
+use crate::core::groups::GangState;
 use crate::core::message::Fact;
 use tutti_engine::UnitKey;
 use tutti_k8s::{Capabilities, ObjectKind};
@@ -61,6 +61,9 @@ pub(super) fn fact(fact: &Fact) {
             tracing::debug!(%unit, reason = %message, "incomplete");
         }
         Fact::Waiting { unit, message, .. } => tracing::info!(%unit, reason = %message, "waiting"),
+        Fact::SetAside { unit, why } => {
+            tracing::error!(%unit, error = %why, "the scheduler broke over this unit and sets it aside; please report this");
+        }
         Fact::BindFailed { pod, node, why } => {
             tracing::warn!(%pod, %node, error = %why, "binding failed; the rest of its group is placed around it");
         }

@@ -115,7 +115,7 @@ mod tests {
     use super::super::numbers::Snapshot;
     use super::*;
     use crate::core::counters::{Attempt, Counters, Gauges, Outcome};
-    use crate::core::gangs::GangState;
+    use crate::core::groups::GangState;
     use crate::core::observer::Observer as _;
     use prometheus_client::encoding::text::encode;
 

@@ -1,14 +1,14 @@
 //! The thin shell around the core: watches in, requests out, one owner of the state between them.
 
-mod calm;
+mod connections;
 mod dumper;
 mod groups;
 mod http;
 mod log;
 mod metrics;
 mod numbers;
-mod office;
 mod owner;
+mod paced_watch;
 mod pulse;
 mod reload;
 mod repeats;
@@ -18,25 +18,25 @@ mod serve;
 mod state;
 mod status;
 mod stopwatch;
+mod term;
 mod watch;
 mod watches;
-mod wires;
 mod workloads;
 
+pub use connections::Clients;
 pub use reload::{Adjust, Followed, follow};
 pub use serve::serve;
 pub use state::{Dump, DumpError};
-pub use wires::Clients;
 
 use crate::config::Config;
 use crate::error::Error;
+use connections::Connections;
 use futures::{FutureExt as _, StreamExt as _};
 use kube::Client;
 use owner::Interrupt;
 use std::future::Future;
 use std::sync::Arc;
 use tutti_k8s::Capabilities;
-use wires::Wires;
 
 /// How often the cluster is asked what it serves before giving up.
 const DISCOVERY_TRIES_MAX: u32 = 6;
@@ -68,7 +68,7 @@ pub async fn run_with(
     config.validate()?;
     let stop = shutdown.map(|()| Interrupt::Stop).into_stream().boxed();
     let status = Arc::default();
-    let wires = Wires::new(client, None)?;
-    serve::start(&wires, config, capabilities, None, &status).run(stop).await?;
+    let connections = Connections::new(client, None)?;
+    serve::start(&connections, config, capabilities, None, &status).run(stop).await?;
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The core's own numbers, in the words of Prometheus. Names are kube-scheduler's where the meaning is the same.
 
 use crate::core::counters::{Attempts, BUCKETS_MS, Counters, Gauges, Histogram, Outcome};
-use crate::core::gangs::GangState;
+use crate::core::groups::GangState;
 use crate::core::waits::Constraint;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
@@ -90,6 +90,11 @@ impl Writer<'_> {
                 "tutti_stale_groups",
                 "Placements that were taken back because their group had changed",
                 counters.stale_groups,
+            ),
+            (
+                "tutti_units_set_aside",
+                "Units that were set aside because the scheduler broke over them; must stay 0",
+                counters.set_aside,
             ),
             (
                 "tutti_unwinds",

@@ -2,13 +2,14 @@
 
 use super::log;
 use super::numbers::Snapshot;
-use super::office::Office;
+use super::paced_watch::Drain;
 use super::requests::Requests;
 use super::send::Sender;
 use super::status::{Phase, Question, Status};
+use super::term::Term;
 use super::workloads::{Seen, Workloads};
-use crate::core::Core;
 use crate::core::message::{Answer, Effect, Input};
+use crate::core::{CarryOver, Core};
 use crate::error::Error;
 use futures::{Stream, StreamExt as _};
 use std::sync::Arc;
@@ -18,6 +19,8 @@ use tutti_model::Time;
 
 /// Facts and answers that are taken in before the next decision.
 const INPUTS_PER_STEP_MAX: usize = 1024;
+/// Facts that are taken in at once before a decision, at most: all that has arrived, unless the cluster tells without end.
+const INPUTS_BEFORE_DECISION_MAX: usize = 65_536;
 /// Longest sleep, so that a wrong wake-up time can do little harm.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
 
@@ -35,12 +38,14 @@ pub(super) enum Interrupt {
 }
 
 /// How the owner has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ended {
     /// Why.
     pub(super) why: Interrupt,
     /// True if nothing of it can be under way any more, so that others may act at once.
     pub(super) is_clean: bool,
+    /// What the next core of this process goes on with.
+    pub(super) carried: CarryOver,
 }
 
 /// Owns the core.
@@ -56,8 +61,10 @@ pub(super) struct Owner {
     pub(super) grace: Duration,
     pub(super) status: Arc<Status>,
     pub(super) questions: mpsc::Receiver<Question>,
+    /// For what is read by a thread that rests.
+    pub(super) drain: Option<Drain>,
     /// The term that we lead in, where leaders are elected.
-    pub(super) office: Option<Office>,
+    pub(super) term: Option<Term>,
     /// Why and when to end, once asked to.
     pub(super) ending: Option<(Interrupt, Instant)>,
 }
@@ -69,12 +76,12 @@ impl Owner {
         mut interrupts: impl Stream<Item = Interrupt> + Unpin,
     ) -> Result<Ended, Error> {
         // Requests under way are dropped with everything else.
-        let deposed = Ended { why: Interrupt::Deposed, is_clean: false };
+        let deposed = || Ended { why: Interrupt::Deposed, is_clean: false, carried: CarryOver::default() };
         let mut seen = Vec::with_capacity(INPUTS_PER_STEP_MAX);
         let mut batch = Vec::with_capacity(INPUTS_PER_STEP_MAX);
-        if self.office.is_some() {
+        if self.term.is_some() {
             let Some(until) = self.leads_until() else {
-                return Ok(deposed);
+                return Ok(deposed());
             };
             // Nothing was read before we led, and whoever led before has been waited for.
             batch.push(Input::Elected { until });
@@ -97,9 +104,9 @@ impl Owner {
                     self.answer(question);
                     continue;
                 }
-                () = changed(&mut self.office) => {
+                () = changed(&mut self.term) => {
                     let Some(until) = self.leads_until() else {
-                        return Ok(deposed);
+                        return Ok(deposed());
                     };
                     batch.push(Input::Renewed { until });
                 }
@@ -116,10 +123,30 @@ impl Owner {
             {
                 self.translate(seen, &mut batch);
             }
+            self.hear_all(&mut batch).await;
             self.step(&mut batch);
             if let Some(ended) = self.finished() {
                 return Ok(ended);
             }
+        }
+    }
+
+    /// If something is to be decided, takes in everything that watches have heard by now: a node that was closed before a
+    /// pod was made must not get that pod.
+    async fn hear_all(&mut self, batch: &mut Vec<Input>) {
+        self.core.take_in(batch.drain(..), self.clock.now());
+        if !self.core.is_about_to_decide(self.clock.now()) {
+            return;
+        }
+        if let Some(drain) = &self.drain {
+            drain.read_all().await;
+        }
+        let mut heard = 0;
+        while heard < INPUTS_BEFORE_DECISION_MAX
+            && let Ok(seen) = self.seen.try_recv()
+        {
+            heard += 1;
+            self.translate(seen, batch);
         }
     }
 
@@ -139,6 +166,9 @@ impl Owner {
         self.status.metrics.stepped(inputs_count, &effects, started.elapsed());
         for effect in effects {
             self.perform(effect);
+        }
+        if let Some(drain) = self.drain.as_ref().filter(|_| !self.core.is_about_to_decide(self.clock.now())) {
+            drain.rest();
         }
         if self.ending.is_none() {
             self.status.enter(if self.core.is_synced() { Phase::Scheduling } else { Phase::Listing });
@@ -190,7 +220,7 @@ impl Owner {
 
     /// Until when what is sent now must have ended; `None` if we do not lead.
     fn leads_until(&self) -> Option<Time> {
-        Some(self.clock.at(self.office.as_ref()?.until()?))
+        Some(self.clock.at(self.term.as_ref()?.until()?))
     }
 
     fn sleep(&self) -> Duration {
@@ -203,20 +233,20 @@ impl Owner {
         let (why, at) = self.ending?;
         if self.core.is_drained() {
             tracing::info!("stopped");
-            return Some(Ended { why, is_clean: true });
+            return Some(Ended { why, is_clean: true, carried: self.core.carry_over() });
         }
         let late = Instant::now() >= at;
         if late {
             tracing::warn!("stopped with requests under way; whoever runs next finds how they ended");
         }
-        late.then_some(Ended { why, is_clean: false })
+        late.then(|| Ended { why, is_clean: false, carried: self.core.carry_over() })
     }
 }
 
 /// Completes when something changes about whether we lead.
-async fn changed(office: &mut Option<Office>) {
-    match office {
-        Some(office) => office.changed().await,
+async fn changed(term: &mut Option<Term>) {
+    match term {
+        Some(term) => term.changed().await,
         None => std::future::pending().await,
     }
 }

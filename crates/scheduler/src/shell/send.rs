@@ -1,8 +1,8 @@
 //! Requests: every effect that is one becomes a future that ends in its answer, whatever happens.
 
+use super::connections::Connections;
 use super::groups::Groups;
-use super::office::Office;
-use super::wires::Wires;
+use super::term::Term;
 use crate::config::Config;
 use crate::core::message::{
     Answer, BindOutcome, Effect, EventKey, GroupLookup, Lookup, StorageKey, WriteKey, WriteOutcome,
@@ -32,7 +32,7 @@ pub(super) struct Sender {
     client: Arc<Client>,
     timeout: Duration,
     /// Requests must end before somebody else could lead.
-    office: Option<Office>,
+    term: Option<Term>,
     reporter: String,
     /// Which of several replicas reports.
     instance: String,
@@ -41,18 +41,18 @@ pub(super) struct Sender {
 
 impl Sender {
     pub(super) fn new(
-        wires: &Wires,
+        connections: &Connections,
         config: &Config,
         capabilities: &Capabilities,
-        office: Option<Office>,
+        term: Option<Term>,
     ) -> Self {
         let reporter = config.scheduler_names().next().map(ToString::to_string).unwrap_or_default();
         Self {
-            groups: Groups::new(wires.client.clone(), capabilities),
-            client: Arc::new(wires.client.clone()),
+            groups: Groups::new(connections.client.clone(), capabilities),
+            client: Arc::new(connections.client.clone()),
             timeout: config.request_timeout,
-            office,
-            instance: wires.identity.clone().unwrap_or_else(|| reporter.clone()),
+            term,
+            instance: connections.identity.clone().unwrap_or_else(|| reporter.clone()),
             reporter,
         }
     }
@@ -60,7 +60,7 @@ impl Sender {
     /// When a request that is sent now must have ended. If it has to wait before it goes out, that counts.
     fn deadline(&self) -> Instant {
         let now = Instant::now();
-        match self.office.as_ref().map(Office::until) {
+        match self.term.as_ref().map(Term::until) {
             None => now + self.timeout,
             Some(Some(until)) => until.min(now + self.timeout),
             Some(None) => now,
@@ -194,6 +194,10 @@ async fn within<T>(
     deadline: Instant,
     request: impl Future<Output = Result<T, kube::Error>>,
 ) -> Result<T, Failure> {
+    // A future is polled before its time is looked at, and a request that is polled is sent.
+    if Instant::now() >= deadline {
+        return Err(Failure::Timeout);
+    }
     match tokio::time::timeout_at(deadline.into(), request).await {
         Ok(result) => result.map_err(Failure::Kube),
         Err(_) => Err(Failure::Timeout),
@@ -315,6 +319,17 @@ mod tests {
             let outcome = bind_outcome(answer.map_err(Failure::Kube));
             assert!(matches!(outcome, BindOutcome::Disputed(_)), "{code} {body:?}: {outcome:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_request_whose_time_is_over_is_not_sent() {
+        let sent = std::cell::Cell::new(false);
+        let request = async {
+            sent.set(true);
+            Ok(())
+        };
+        let answer = within(Instant::now(), request).await;
+        assert!(matches!(answer, Err(Failure::Timeout)) && !sent.get(), "somebody else may lead by now");
     }
 
     #[test]

@@ -1,17 +1,17 @@
 //! The whole process around the core: settings that change, APIs that come and go, health and metrics.
 
+use super::connections::{Clients, Connections};
 use super::dumper::Dumper;
-use super::office::Office;
 use super::owner::{Clock, Ended, Interrupt, Owner};
 use super::reload::Followed;
 use super::requests::Requests;
 use super::send::Sender;
 use super::status::{Phase, Status};
-use super::wires::{Clients, Wires};
+use super::term::Term;
 use super::workloads::Workloads;
 use super::{http, log, watches};
 use crate::config::{Config, Settings};
-use crate::core::Core;
+use crate::core::{CarryOver, Core};
 use crate::error::Error;
 use futures::future::{BoxFuture, FutureExt as _, Shared};
 use futures::stream::{self, Stream, StreamExt as _};
@@ -56,10 +56,10 @@ pub async fn serve(
         None => None,
     };
     let timing = first.election().map(|lease| lease.timing).unwrap_or_default();
-    let wires = Wires::new(clients, place.as_ref().map(|place| place.identity.clone()))?;
-    let election = place.map(|place| Election::start(wires.client.clone(), place, timing));
+    let connections = Connections::new(clients, place.as_ref().map(|place| place.identity.clone()))?;
+    let election = place.map(|place| Election::start(connections.client.clone(), place, timing));
     let standing = election.as_ref().map(Election::standing);
-    let process = Process { wires, status, standing, gap: timing.gap(), end };
+    let process = Process { connections, status, standing, gap: timing.gap(), end };
     let is_clean = process.run(&mut settings).await?;
     match election {
         Some(election) if is_clean => election.release().await,
@@ -70,7 +70,7 @@ pub async fn serve(
 }
 
 struct Process {
-    wires: Wires,
+    connections: Connections,
     status: Arc<Status>,
     standing: Option<watch::Receiver<Standing>>,
     gap: Duration,
@@ -90,27 +90,30 @@ impl Process {
     /// From one core to the next, until the end. True if nothing can be under way then.
     async fn run(&self, settings: &mut watch::Receiver<Settings>) -> Result<bool, Error> {
         let mut before = Before::default();
+        let mut carried = CarryOver::default();
         loop {
-            let office = match self.wait_to_lead(&mut before).await {
-                Turn::Ours(office) => office,
+            let term = match self.wait_to_lead(&mut before).await {
+                Turn::Ours(term) => term,
                 Turn::End { is_clean } => return Ok(is_clean),
             };
             self.status.enter(Phase::Discovering);
             let config = settings.borrow_and_update().config.clone();
-            let Some(capabilities) = discover(&self.wires.client, &self.end, None).await? else {
+            let Some(capabilities) = discover(&self.connections.client, &self.end, None).await? else {
                 return Ok(true);
             };
             let asker = self.status.pulses.of("the question which APIs there are".to_owned(), true);
             let interrupts = stream::select_all([
                 self.end.clone().map(|()| Interrupt::Stop).into_stream().boxed(),
                 changed_settings(settings.clone()).boxed(),
-                changed_apis(asker.observe(&self.wires.client), capabilities.clone()).boxed(),
+                changed_apis(asker.observe(&self.connections.client), capabilities.clone()).boxed(),
             ]);
-            let owner = start(&self.wires, config, capabilities, office, &self.status);
+            let mut owner = start(&self.connections, config, capabilities, term, &self.status);
+            owner.carry_on(std::mem::take(&mut carried));
             let ended = owner.run(interrupts).await;
             self.status.answered_by(None);
             self.status.metrics.lead(false);
-            let Ended { why, is_clean } = ended?;
+            let Ended { why, is_clean, carried: next } = ended?;
+            carried = next;
             if why == Interrupt::Stop {
                 return Ok(is_clean);
             }
@@ -164,7 +167,7 @@ impl Process {
             }
         };
         self.status.metrics.lead(true);
-        Turn::Ours(Some(Office::new(standing, term)))
+        Turn::Ours(Some(Term::new(standing, term)))
     }
 
     /// The same where nobody else could lead.
@@ -185,7 +188,7 @@ impl Process {
 #[derive(Debug)]
 enum Turn {
     /// Act, in this term if leaders are elected.
-    Ours(Option<Office>),
+    Ours(Option<Term>),
     /// End.
     End {
         /// True if nothing of it, or of whoever led before it, can be under way.
@@ -208,6 +211,11 @@ pub(super) struct Running {
 }
 
 impl Running {
+    /// Goes on where an earlier core of the same process has ended.
+    pub(super) fn carry_on(&mut self, carried: CarryOver) {
+        self.owner.core.carry_on(carried);
+    }
+
     /// Schedules until it is interrupted, on a thread that also reads: whoever called may be on another one, which every
     /// single change would have to wake.
     pub(super) async fn run(
@@ -244,25 +252,28 @@ async fn broken(mut watches: JoinSet<()>) {
 
 /// Starts to watch; nothing is decided before it is run.
 pub(super) fn start(
-    wires: &Wires,
+    connections: &Connections,
     config: Config,
     capabilities: Capabilities,
-    office: Option<Office>,
+    term: Option<Term>,
     status: &Arc<Status>,
 ) -> Running {
     log::started(&config, &capabilities);
     let (tell, seen) = mpsc::channel(INPUT_QUEUE_MAX);
     let mut tasks = JoinSet::new();
-    watches::start(wires, &config, &capabilities, &tell, status, &mut tasks);
+    watches::start(connections, &config, &capabilities, &tell, status, &mut tasks);
     let (ask, questions) = mpsc::channel(QUESTIONS_MAX);
-    let dumper =
-        Dumper { client: wires.client.clone(), config: config.clone(), capabilities: capabilities.clone() };
+    let dumper = Dumper {
+        client: connections.client.clone(),
+        config: config.clone(),
+        capabilities: capabilities.clone(),
+    };
     status.answered_by(Some((ask, dumper)));
     let workloads = (!capabilities.link.has_group_objects()).then(Workloads::default);
     let owner = Owner {
         grace: config.shutdown_grace,
-        sender: Sender::new(wires, &config, &capabilities, office.clone()),
-        core: if office.is_some() {
+        sender: Sender::new(connections, &config, &capabilities, term.clone()),
+        core: if term.is_some() {
             Core::standby(config, capabilities)
         } else {
             Core::new(config, capabilities)
@@ -273,7 +284,8 @@ pub(super) fn start(
         clock: Clock::start(),
         status: Arc::clone(status),
         questions,
-        office,
+        drain: connections.paced.as_ref().map(|(_, thread)| thread.drain()),
+        term,
         ending: None,
     };
     Running { owner, watches: tasks }
@@ -324,12 +336,12 @@ mod tests {
     fn process(standing: Option<Standing>, gap: Duration) -> Process {
         let nowhere = kube::Config::new("http://127.0.0.1:1".parse().expect("it is an address"));
         Process {
-            wires: Wires::new(Client::try_from(nowhere).expect("nobody is asked yet"), None)
+            connections: Connections::new(Client::try_from(nowhere).expect("nobody is asked yet"), None)
                 .expect("it starts"),
             status: Arc::default(),
             standing: standing.map(|standing| watch::channel(standing).1),
             gap,
-            end: tokio::time::sleep(Duration::from_millis(20)).boxed().shared(),
+            end: tokio::time::sleep(Duration::from_millis(100)).boxed().shared(),
         }
     }
 
@@ -340,7 +352,7 @@ mod tests {
     /// True if it acts in a term of its own; or how it ends.
     async fn turn(standing: Option<Standing>, gap: Duration, is_ours: bool) -> Result<bool, Ends> {
         match process(standing, gap).wait_to_lead(&mut Before { waited: None, is_ours }).await {
-            Turn::Ours(office) => Ok(office.is_some_and(|office| office.until().is_some())),
+            Turn::Ours(term) => Ok(term.is_some_and(|term| term.until().is_some())),
             Turn::End { is_clean } => Err(Ends { is_clean }),
         }
     }

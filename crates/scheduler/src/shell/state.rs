@@ -217,7 +217,7 @@ fn tell_kin<K: SelectingKind>(
     objects: Option<Vec<Value>>,
     inputs: &mut Vec<Input>,
 ) -> Result<(), DumpError> {
-    let tell = |object: View<K>| Input::KinSet(Box::new(object.read_selected()));
+    let tell = |object: View<K>| Input::SelectorSet(Box::new(object.read_selected()));
     tell_list(what, K::KIND, objects, tell, inputs)
 }
 

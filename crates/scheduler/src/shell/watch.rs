@@ -1,6 +1,6 @@
 //! One watch: a list and changes of a kind, as inputs of the core, for as long as somebody listens.
 
-use super::calm::Pace;
+use super::paced_watch::Rest;
 use super::repeats::Repeats;
 use super::workloads::Seen;
 use crate::core::message::Input;
@@ -37,7 +37,7 @@ pub(super) struct Watch<S, G, L, D> {
     /// Counts changes that say nothing new.
     pub(super) unchanged: Counter,
     /// Of the thread that it runs on, if that may rest between changes. For a list it must not.
-    pub(super) pace: Option<Pace>,
+    pub(super) rest: Option<Rest>,
 }
 
 impl<S, G, L, D> Watch<S, G, L, D> {
@@ -95,8 +95,8 @@ impl<S, G, L, D> Watch<S, G, L, D> {
                     tracing::info!(kind = self.what, "watch works again");
                 }
             }
-            if let Some(pace) = &self.pace {
-                pace.rest(matches!(event, Event::InitDone | Event::Apply(_) | Event::Delete(_)));
+            if let Some(rest) = &self.rest {
+                rest.set_listed(matches!(event, Event::InitDone | Event::Apply(_) | Event::Delete(_)));
             }
             let may_be_left_out = matches!(event, Event::Apply(_));
             let next = match event {
@@ -232,7 +232,7 @@ mod tests {
             set: |_: NamespaceView| Seen::WorkloadsDone,
             gone: |_: NamespaceView| Seen::WorkloadsDone,
             unchanged: Counter::default(),
-            pace: None,
+            rest: None,
         };
         let (tell, mut told) = mpsc::channel(16);
         let task = tokio::spawn(watch.run(Api::<NamespaceView>::all(refusing(2)), tell));

@@ -1,8 +1,8 @@
 //! Which kinds are watched, and what their objects become.
 
+use super::connections::Connections;
 use super::status::Status;
 use super::watch::Watch;
-use super::wires::Wires;
 use super::workloads::Seen;
 use crate::config::Config;
 use crate::core::message::Input;
@@ -21,14 +21,14 @@ use tutti_k8s::{
 
 /// Starts a watch of every kind that the cluster serves.
 pub(super) fn start(
-    wires: &Wires,
+    connections: &Connections,
     config: &Config,
     capabilities: &Capabilities,
     input: &mpsc::Sender<Seen>,
     status: &Status,
     tasks: &mut JoinSet<()>,
 ) {
-    let mut watches = Watches { wires, input, status, tasks };
+    let mut watches = Watches { connections, input, status, tasks };
     watches.start_cluster(capabilities);
     watches.start_groups(capabilities);
     if capabilities.storage {
@@ -43,7 +43,7 @@ pub(super) fn start(
 }
 
 struct Watches<'a> {
-    wires: &'a Wires,
+    connections: &'a Connections,
     input: &'a mpsc::Sender<Seen>,
     status: &'a Status,
     tasks: &'a mut JoinSet<()>,
@@ -104,9 +104,9 @@ impl Watches<'_> {
                 set: |workload: WorkloadView| Seen::WorkloadSet(Box::new(workload.read())),
                 gone: |workload: WorkloadView| Seen::WorkloadGone(workload.key()),
                 unchanged: self.status.metrics.unchanged.clone(),
-                pace: None,
+                rest: None,
             };
-            let client = self.observed(workloads.kind, workloads.what, &self.wires.client);
+            let client = self.observed(workloads.kind, workloads.what, &self.connections.client);
             let api = Api::<WorkloadView>::all_with(client, resource);
             self.tasks.spawn(workloads.run(api, self.input.clone()));
         }
@@ -172,8 +172,8 @@ impl Watches<'_> {
         self.start(
             K::KIND,
             Api::all,
-            |object: View<K>| Input::KinSet(Box::new(object.read_selected())),
-            |object: View<K>| Input::KinGone(K::KIND, object.key()),
+            |object: View<K>| Input::SelectorSet(Box::new(object.read_selected())),
+            |object: View<K>| Input::SelectorGone(K::KIND, object.key()),
         );
     }
 
@@ -194,7 +194,7 @@ impl Watches<'_> {
         V: Resource + Clone + DeserializeOwned + fmt::Debug + Send + Sync + 'static,
     {
         // Kubelets talk most, and what they say is never urgent.
-        let calm = self.wires.calm.as_ref().filter(|_| kind == ObjectKind::Node);
+        let paced = self.connections.paced.as_ref().filter(|_| kind == ObjectKind::Node);
         let watch = Watch {
             kind,
             what: kind.as_str(),
@@ -203,12 +203,12 @@ impl Watches<'_> {
             set: move |object| Seen::Input(set(object)),
             gone: move |object| Seen::Input(gone(object)),
             unchanged: self.status.metrics.unchanged.clone(),
-            pace: calm.map(|(_, thread)| thread.pace()),
+            rest: paced.map(|(_, thread)| thread.resting()),
         };
-        let client = calm.map_or(&self.wires.client, |(client, _)| client);
+        let client = paced.map_or(&self.connections.client, |(client, _)| client);
         let api = api(self.observed(kind, watch.what, client));
         let task = watch.run(api, self.input.clone());
-        match calm {
+        match paced {
             Some((_, thread)) => thread.spawn(task, self.tasks),
             None => drop(self.tasks.spawn(task)),
         }

@@ -1,7 +1,7 @@
 //! What becomes of gangs below their minimum.
 
-use super::sim::{Fault, Sim, key};
-use crate::core::gangs::GangState;
+use super::small_cluster::{Fault, Sim, key};
+use crate::core::groups::GangState;
 use crate::core::message::Fact;
 use tutti_k8s::{ConditionStatus, GroupMarks, ObjectKind, WhenBroken};
 use tutti_model::{ModelError, Phase, Time};

@@ -1,6 +1,6 @@
 //! Pods of Jobs that are to have a group: none of them is bound before it is there.
 
-use super::sim::{Fault, Sim, key};
+use super::small_cluster::{Fault, Sim, key};
 use crate::config::Config;
 use crate::core::Core;
 use crate::core::message::{Fact, Input};

@@ -1,6 +1,6 @@
 //! Nothing is sent without a lease that lasts, and all of it is sent in the end.
 
-use super::sim::{Fault, Sim};
+use super::small_cluster::{Fault, Sim};
 use crate::config::Config;
 use crate::core::message::Input;
 use tutti_k8s::ObjectKind;

@@ -1,14 +1,16 @@
 //! The core against a simulated API server.
 
-mod composites;
-mod first_claim;
+mod broken_first;
+mod broken_solver;
 mod gangs;
+mod identity;
 mod jobs;
 mod leading;
-mod optional;
+mod optional_kinds;
 mod replay;
 mod reporting;
-mod sim;
+mod small_cluster;
 mod stopping;
 mod story;
+mod trees_start;
 mod volumes;

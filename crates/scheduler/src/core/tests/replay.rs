@@ -1,6 +1,6 @@
 //! A dump gives the same decision, elsewhere and later.
 
-use super::sim::{Fault, Sim, key};
+use super::small_cluster::{Fault, Sim, key};
 use crate::config::Config;
 use crate::core::dump::{Extras, replay};
 use crate::core::message::Input;

@@ -1,6 +1,6 @@
 //! What people are told.
 
-use super::sim::{Fault, Sim, key};
+use super::small_cluster::{Fault, Sim, key};
 use crate::core::message::{Fact, Input};
 use tutti_k8s::{Condition, ConditionStatus, ObjectError, ObjectKind};
 use tutti_model::{ModelError, Pod, Resource, Time};
@@ -31,7 +31,7 @@ fn a_waiting_gang_says_why_on_itself_and_on_its_members() {
     assert_eq!(sim.pod_patches.len(), 8);
     for (pod, patch) in &sim.pod_patches {
         assert_eq!((patch.kind.as_ref(), patch.reason.as_ref()), ("PodScheduled", "Unschedulable"));
-        assert_eq!(*patch.message, format!("pod group g: {}", condition.message));
+        assert!(patch.message.starts_with("pod group g has no room"), "{}", patch.message);
         assert_eq!(events(&sim, &pod.name), [("FailedScheduling", patch.message.as_ref())]);
     }
 }
@@ -151,11 +151,86 @@ fn a_large_waiting_gang_does_not_stand_before_bindings() {
     sim.step();
     sim.gang("small", 100);
     sim.gang_pods("small", 100, 1);
-    sim.run();
-    assert_eq!(sim.bound(), 100);
-    assert!(sim.pod_patches.len() <= 100, "{} in the first moment", sim.pod_patches.len());
-    sim.run_for(30);
-    assert_eq!(sim.pod_patches.len(), 2000, "everybody hears of it in the end");
+    sim.step();
+    while sim.bound() < 100 {
+        assert!(sim.answer(), "everything is answered and not everything bound");
+    }
+    assert!(sim.pod_patches.len() <= 100, "{} before the last binding", sim.pod_patches.len());
+    sim.run_for(3);
+    assert_eq!(sim.pod_patches.len(), 2000, "autoscalers see all of it together");
+}
+
+#[test]
+fn a_gang_of_eight_starts_with_twelve_requests_and_an_event_for_every_pod() {
+    let mut sim = Sim::with_gang(8, 8);
+    sim.run_for(60);
+    assert_eq!(sim.bound(), 8);
+    let events = sim.events.iter().filter(|note| note.regarding.kind == "Pod").count();
+    assert_eq!((events, sim.requests_count - events), (8, 12), "{:?}", sim.order);
+}
+
+#[test]
+fn a_gang_that_only_lacks_members_is_not_called_unschedulable() {
+    let mut sim = Sim::new();
+    sim.node("a", 8);
+    sim.gang("g", 8);
+    sim.gang_pods("g", 7, 1);
+    sim.run_for(60);
+    assert_eq!(sim.pod_patches.len(), 7);
+    for (pod, patch) in &sim.pod_patches {
+        assert_eq!(&*patch.reason, "NotReadyForScheduling", "{pod}: an autoscaler would make a node for it");
+    }
+    assert_eq!(&*sim.group_conditions[&key("g")].reason, "NotReadyForScheduling");
+    // Once it is complete, room is what is missing.
+    sim.delete_node("a");
+    sim.pod("g-7", Some("g"), 1);
+    sim.run_for(1);
+    let last =
+        |pod: &str| sim.pod_patches.iter().rfind(|(of, _)| *of == key(pod)).map(|(_, patch)| &*patch.reason);
+    assert!((0..8).all(|index| last(&format!("g-{index}")) == Some("Unschedulable")));
+}
+
+#[test]
+fn a_reason_in_other_words_is_written_less_and_less_often_and_at_a_fixed_rate() {
+    let mut sim = Sim::new();
+    // Nobody fits, and every node that joins changes the numbers.
+    for index in 0..300 {
+        sim.pod(&format!("p-{index}"), None, 2);
+    }
+    sim.node("n", 1);
+    sim.run_for(60);
+    let first = sim.pod_patches.len();
+    assert!((300..=600).contains(&first), "{first}");
+    for index in 0..600 {
+        sim.node(&format!("n-{index}"), 1);
+        sim.run_for(1);
+    }
+    let patches = sim.pod_patches.len() - first;
+    assert!(patches <= 300 * 7, "{patches} in ten minutes: after 10, 20, 40, 80, 160 and 320 seconds");
+    let failed = sim.events.iter().filter(|note| note.reason == "FailedScheduling").count();
+    assert!(failed <= 300 * 9, "{failed}");
+}
+
+#[test]
+fn an_event_is_reported_by_the_scheduler_that_its_pod_asks_for() {
+    let names = ["tutti", "other"].map(tutti_model::Text::from).to_vec();
+    let mut config = crate::Config::default();
+    config.profiles[0].scheduler_names = names;
+    let mut sim = Sim::unlisted(config);
+    sim.list_everything();
+    sim.node("a", 3);
+    sim.gang("g", 1);
+    for (pod, group, scheduler) in [("p", None, "tutti"), ("q", None, "other"), ("g-0", Some("g"), "other")] {
+        sim.pod(pod, group, 1);
+        sim.pods.get_mut(&key(pod)).unwrap().scheduler_name = scheduler.into();
+    }
+    sim.relist(ObjectKind::Pod);
+    sim.run_for(5);
+    let by = |name: &str| {
+        let note = sim.events.iter().find(|note| note.regarding.key == key(name));
+        note.and_then(|note| note.reporter.as_deref())
+    };
+    assert_eq!((by("p"), by("q"), by("g")), (Some("tutti"), Some("other"), Some("other")));
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! The end that was asked for: nothing new begins, what was begun ends, and whoever comes next finds all that matters.
 
 use super::gangs::{GRACE_SECONDS, state};
-use super::sim::{Fault, Sim, key};
+use super::small_cluster::{Fault, Sim, key};
 use crate::config::Config;
-use crate::core::gangs::GangState;
+use crate::core::groups::GangState;
 use crate::core::message::Input;
 use crate::core::{Core, STARTS_MAX};
 use tutti_k8s::ObjectKind;
@@ -94,7 +94,7 @@ fn decisions_wait_while_many_placements_wait_to_be_sent() {
     for _ in 0..pods {
         sim.step();
     }
-    assert!(sim.core.launches.len() <= STARTS_MAX, "{}", sim.core.launches.len());
+    assert!(sim.core.starts.waiting_count() <= STARTS_MAX, "{}", sim.core.starts.waiting_count());
     sim.run();
     assert_eq!(sim.bound(), pods, "and each of them has its turn");
 }

@@ -1,6 +1,6 @@
 //! All or nothing, through faults.
 
-use super::sim::{Fault, Sim, key};
+use super::small_cluster::{Fault, Sim, key};
 use crate::config::Config;
 use crate::core::message::{Fact, Input};
 use crate::core::waits::Constraint;

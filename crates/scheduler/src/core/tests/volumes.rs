@@ -1,9 +1,9 @@
 //! Volumes first, pods second: what is asked for, what is waited for, and what is taken back.
 
-use super::sim::{Sim, key, written};
+use super::small_cluster::{Sim, key, written};
 use crate::config::Config;
+use crate::core::facts::storage_objects::STORAGE_KINDS;
 use crate::core::message::{Answer, Fact, Input, StorageKey, WriteKey, WriteOutcome};
-use crate::core::storage::STORAGE_KINDS;
 use std::collections::VecDeque;
 use std::time::Duration;
 use tutti_k8s::{ClaimReading, ClassReading, LimitsReading, ObjectKind, VolumeReading};
@@ -261,6 +261,20 @@ fn a_volume_that_another_claim_took_is_given_up() {
     sim.bind_claim("c", "w");
     sim.run();
     assert_eq!(sim.bound(), 1);
+}
+
+#[test]
+fn a_write_whose_unit_has_given_up_is_not_sent_again() {
+    let mut sim =
+        Sim::with_storage("class local wait\nvolume v class=local size=2\nclaim c class=local size=1");
+    sim.pod_with_claim("p", None, "c");
+    // The request is under way when the pod goes, and fails after that.
+    sim.step();
+    sim.storage.refusals.push_back(WriteOutcome::Failed("no answer in time".into()));
+    sim.delete_pod("p");
+    sim.step();
+    sim.run_for(60);
+    assert_eq!(sim.storage.writes, ["keep v for c"], "nobody waits for it any more");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use tutti_engine::{Seat, UnitKey};
 use tutti_k8s::{Condition, WhenBroken};
 use tutti_model::{ObjectKey, Phase, Text};
-use tutti_scheduler::core::gangs::GangState;
+use tutti_scheduler::core::groups::GangState;
 use tutti_scheduler::core::message::Effect;
 
 impl Sim {
@@ -20,6 +20,9 @@ impl Sim {
             && !(replica.leads && self.now < replica.lease_until)
         {
             return Err(format!("sent without a lease: {request:?}"));
+        }
+        if replica.core.broken_starts().next().is_some() {
+            self.tally.count(Deed::BrokenStart);
         }
         let mut starts: BTreeMap<ObjectKey, u32> = BTreeMap::new();
         for effect in effects {
@@ -43,6 +46,12 @@ impl Sim {
             let begun = self.begun(index, group, &starts);
             if is_first && begun < minimum {
                 return Err(format!("{group} starts with {begun} of at least {minimum} members"));
+            }
+            // A gang of which something ran once may have been thought to be broken when it was decided on.
+            let has_run = || self.server.groups_beside(group).iter().any(|group| self.ran.contains(group));
+            let is_new = is_first && minimum > 1 && !has_run();
+            if let Some(broken) = self.replicas[index].core.broken_starts().next().filter(|_| is_new) {
+                return Err(format!("{group} starts before {broken}, which is broken"));
             }
         }
         self.check_tree_starts(index, term, &starts)
@@ -158,6 +167,10 @@ impl Sim {
         }
         let members = self.server.counted_by_group();
         for (key, group) in &self.server.groups {
+            if !self.server.has_class_of(group) {
+                // Who met it without its class does not understand it, and who met it before does.
+                continue;
+            }
             let (counted, bound) = members.get(key).copied().unwrap_or_default();
             let is_partial =
                 bound > 0 && (counted < group.minimum() || self.server.is_tree_short(key, &members));
@@ -234,7 +247,8 @@ impl Sim {
             let (counted, bound) = members.get(*key).copied().unwrap_or_default();
             let is_short = counted < group.minimum() || self.server.is_tree_short(key, &members);
             let lasting = group.minimum() > 1 || group.group.parent.is_some();
-            bound > 0 && !is_short && lasting && !group.marks.fully_bound && asked(key)
+            let is_understood = self.server.has_class_of(group);
+            bound > 0 && !is_short && lasting && !group.marks.fully_bound && is_understood && asked(key)
         };
         self.server.groups.iter().find(is_unmarked).map(|(key, _)| key)
     }
@@ -288,6 +302,10 @@ impl Sim {
         let priority = group.group.priority.unwrap_or(0);
         let same_priority =
             members().filter(|other| !other.is_over()).all(|other| other.pod.priority == priority);
+        // Somebody may have moved it to a tree of another priority.
+        let above = self.server.above(key).into_iter().filter_map(|above| self.server.composites.get(&above));
+        let same_priority =
+            same_priority && above.map(|found| found.group.priority).all(|p| p.unwrap_or(0) == priority);
         let enough = living.get(key).is_some_and(|(count, _)| *count >= group.minimum());
         same_scheduler
             && same_priority

@@ -17,6 +17,7 @@ impl Sim {
         let Some(node) = self.dice.pick(&nodes) else {
             return;
         };
+        self.tally.count(Deed::Intrusion);
         let name = format!("x{}", self.serial);
         let like = Pod { requests: cpu(1 + self.dice.below(3) as i64), ..Pod::new(key("like"), "") };
         self.server.add_pod(&name, &like, false, self.now);
@@ -26,12 +27,18 @@ impl Sim {
     /// Somebody binds one of our pods.
     pub(super) fn bind_by_other(&mut self) {
         let waits = |pod: &&SimPod| {
-            pod.pod.node.is_none() && !pod.is_over() && !pod.pod.terminating && pod.pod.gates.is_empty()
+            // A pod of a Job that started before there was a group is no member until it is seen again.
+            let has_group = pod.pod.group.as_ref().is_none_or(|group| {
+                !self.server.job_of_group.contains_key(group) || self.made.contains(group)
+            });
+            let is_free = pod.pod.node.is_none() && pod.pod.gates.is_empty() && has_group;
+            is_free && !pod.is_over() && !pod.pod.terminating
         };
         let pods: Vec<ObjectKey> =
             self.server.pods.values().filter(waits).map(|pod| pod.pod.key.clone()).collect();
         let nodes: Vec<Text> = self.server.nodes.keys().cloned().collect();
         if let (Some(pod), Some(node)) = (self.dice.pick(&pods), self.dice.pick(&nodes)) {
+            self.tally.count(Deed::OtherBinder);
             self.take_seat(&pod, &node, "tutti");
         }
     }
@@ -40,6 +47,7 @@ impl Sim {
         let Some(uid) = self.server.pods.get(pod).map(|pod| pod.pod.uid.clone()) else {
             return;
         };
+        self.ran.extend(self.server.pods.get(pod).and_then(|pod| pod.pod.group.clone()));
         self.server.change_pod(pod, &uid, |pod| {
             pod.pod.scheduler_name = scheduler.into();
             pod.pod.node = Some(node.clone());
@@ -62,6 +70,11 @@ impl Sim {
             return Err(format!("{} is bound although a gate holds it back", seat.pod));
         }
         self.check_room(seat, binder)?;
+        let is_of_job =
+            found.pod.group.as_ref().is_some_and(|group| self.server.job_of_group.contains_key(group));
+        if is_of_job && !found.pod.group.as_ref().is_some_and(|group| self.made.contains(group)) {
+            return Err(format!("{} is bound before the group of its Job is made", seat.pod));
+        }
         let group = found.pod.group.as_ref().and_then(|group| self.server.groups.get(group));
         for (happens, deed) in [
             (true, Deed::Bind),
@@ -69,11 +82,13 @@ impl Sim {
             (group.is_some_and(|group| group.group.policy == Policy::Basic), Deed::BasicBind),
             (!found.pod.volume_claims.is_empty(), Deed::VolumeBind),
             (found.was_gated, Deed::UngatedBind),
+            (is_of_job, Deed::JobBind),
         ] {
             if happens {
                 self.tally.count(deed);
             }
         }
+        self.ran.extend(found.pod.group.clone());
         self.server.change_pod(&seat.pod, &seat.uid, |pod| {
             pod.pod.node = Some(seat.node.clone());
             pod.binder = Some(binder);
@@ -84,10 +99,11 @@ impl Sim {
     }
 
     pub(super) fn restart_server(&mut self) {
+        self.tally.count(Deed::ServerRestart);
         self.down = true;
         for index in 0..self.replicas.len() {
-            for kind in self.kinds {
-                self.break_watch(index, *kind);
+            for kind in self.kinds.clone() {
+                self.break_watch(index, kind);
             }
         }
         let delay = 100 + self.dice.below(20_000);
@@ -110,6 +126,7 @@ impl Sim {
         let until = self.now.plus_seconds(self.dice.below(40) as i64);
         if let Some(watch) = self.replicas[replica].watches.get_mut(&kind) {
             watch.stalled_until = until;
+            self.tally.count(Deed::WatchStall);
         }
     }
 

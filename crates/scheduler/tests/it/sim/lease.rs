@@ -13,6 +13,8 @@ const RENEW_DEADLINE_SECONDS: i64 = 10;
 const RETRY_MS: u64 = 2_000;
 /// How long a new leader waits for requests of an earlier one. Some take longer than that, which is healed.
 const GAP_MS: u64 = 5_000;
+/// Of so many who have to wait for an earlier leader one is to end meanwhile.
+const STOPS_IN_GAP_ONE_IN: u64 = 40;
 /// How long a process that is to end may take to finish what it began.
 const STOP_SECONDS: i64 = 10;
 
@@ -93,6 +95,10 @@ impl Sim {
         replica.lease_until = until;
         self.lease.holder = Some(replica.incarnation);
         let gap = if is_clean { 0 } else { GAP_MS };
+        if !is_clean && self.trouble.on && self.dice.once_in(STOPS_IN_GAP_ONE_IN) {
+            let delay = self.dice.below(GAP_MS);
+            self.schedule(delay, Happening::Stop(index));
+        }
         self.schedule(gap, Happening::Begin(index, self.terms));
     }
 

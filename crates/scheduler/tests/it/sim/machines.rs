@@ -18,6 +18,7 @@ impl Sim {
     pub(super) fn add_node(&mut self) {
         let name = format!("n{}", self.dice.below(NODES));
         let zone = ZONES[self.dice.below(2) as usize];
+        self.tally.count(Deed::NodeJoin);
         self.server.set_node(&name, NODE_CPUS, zone);
     }
 
@@ -75,6 +76,7 @@ impl Sim {
         let Some(node) = self.dice.pick(&nodes) else {
             return;
         };
+        self.tally.count(Deed::NodeLoss);
         self.server.delete_node(&node);
         let lost: Vec<(ObjectKey, Text)> = self
             .server

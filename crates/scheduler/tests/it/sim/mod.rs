@@ -2,7 +2,7 @@
 //! comes and goes, what is lost, late, refused, restarted or lied about. The promises are checked after every step, and
 //! the same seed tells the same story.
 //!
-//! * `server`: the API server: objects, and what requests do to them; `storage`: claims and volumes;
+//! * `server`: the API server: objects, and what requests do to them; `volumes_and_claims`: what pods keep their data in;
 //! * `users`, `machines` and `cluster`: everybody else: people, nodes, controllers, kubelets, other schedulers;
 //! * `replica`: one process of the scheduler with its watches, `lease`: whether it leads, and how it ends;
 //! * `network`: what becomes of requests on their way;
@@ -16,15 +16,15 @@ mod machines;
 mod network;
 mod replica;
 mod server;
-mod storage;
 mod tally;
 mod told;
 mod trees;
 mod users;
+mod volumes_and_claims;
 
 use network::Request;
 use replica::Replica;
-use server::{Server, SimPod};
+use server::{Draft, Server, SimPod};
 use std::collections::{BTreeMap, BTreeSet};
 use tally::Deed;
 pub(crate) use tally::Tally;
@@ -98,6 +98,10 @@ enum Happening {
     Provision(ObjectKey, Text),
     /// Whoever brings claims and volumes together looks at a volume.
     BindVolume(Text),
+    /// Somebody asks a process to end.
+    Stop(usize),
+    /// A group is made for a Job.
+    MakeGroup(Box<Draft>),
     /// The server works again.
     ServerUp,
 }
@@ -134,10 +138,16 @@ pub(crate) struct Sim {
     trouble: Trouble,
     acts_left: u64,
     has_storage: bool,
+    /// There are Jobs and priority classes.
+    has_optional: bool,
+    /// Groups that were made for Jobs, at some time.
+    made: BTreeSet<ObjectKey>,
     /// The kinds that are watched.
-    kinds: &'static [ObjectKind],
+    kinds: Vec<ObjectKind>,
     /// What becomes of gangs that were complete, unless they say so themselves.
     when_broken: WhenBroken,
+    /// Groups of which a member was on a node at some time.
+    ran: BTreeSet<ObjectKey>,
     /// Groups that the server let nobody write marks on.
     refused_marks: BTreeSet<ObjectKey>,
     /// The minimum of a group or composite as it was last read by a scheduler that was about to start it.
@@ -173,6 +183,7 @@ impl Sim {
         let replicas = 1 + dice.below(2) as usize;
         let acts_left = 10 + dice.below(40);
         let has_storage = dice.once_in(4);
+        let has_optional = dice.once_in(3);
         let when_broken = if dice.once_in(5) { WhenBroken::Unwind } else { WhenBroken::Keep };
         let mut sim = Self {
             trace,
@@ -181,14 +192,17 @@ impl Sim {
             serial: 0,
             steps: 0,
             agenda: BTreeMap::new(),
-            server: Server::default(),
+            server: Server::new(),
             replicas: Vec::new(),
             lease: lease::Lease::default(),
             trouble,
             acts_left,
             has_storage,
-            kinds: replica::kinds(has_storage),
+            has_optional,
+            made: BTreeSet::new(),
+            kinds: replica::kinds(has_storage, has_optional),
             when_broken,
+            ran: BTreeSet::new(),
             refused_marks: BTreeSet::new(),
             confirmed: BTreeMap::new(),
             sent: BTreeSet::new(),
@@ -251,6 +265,8 @@ impl Sim {
             Happening::Replace(pod) => self.replace(&pod),
             Happening::Provision(claim, uid) => self.provision(&claim, &uid),
             Happening::BindVolume(volume) => self.bind_volume(&volume),
+            Happening::Stop(replica) => self.stop(replica, lease::End::HandOver)?,
+            Happening::MakeGroup(draft) => self.make_group(*draft),
             Happening::ServerUp => self.down = false,
         }
         self.check_step()

@@ -51,20 +51,43 @@ impl Sim {
         let mut fate = Fate::Good;
         if self.trouble.on && self.dice.once_in(self.trouble.requests_one_in) {
             self.tally.count(Deed::Fault);
-            match self.dice.below(8) {
-                0 => arrives = None,
-                1 => fate = Fate::Mute,
+            let deed = match self.dice.below(8) {
+                0 => {
+                    arrives = None;
+                    Deed::LostRequest
+                }
+                1 => {
+                    fate = Fate::Mute;
+                    Deed::LostAnswer
+                }
                 2 => {
                     let slow = 100 + self.dice.below(SLOW_MS);
                     arrives = Some(slow);
                     fate = if slow < timeout { Fate::Good } else { Fate::Mute };
+                    Deed::SlowRequest
                 }
-                3 => fate = Fate::ErrorAfter,
-                4 => fate = Fate::ErrorBefore,
-                5 => fate = Fate::Throttled,
-                6 => fate = Fate::Forbidden,
-                _ => fate = Fate::Conflict,
-            }
+                3 => {
+                    fate = Fate::ErrorAfter;
+                    Deed::ErrorAfter
+                }
+                4 => {
+                    fate = Fate::ErrorBefore;
+                    Deed::ErrorBefore
+                }
+                5 => {
+                    fate = Fate::Throttled;
+                    Deed::Throttle
+                }
+                6 => {
+                    fate = Fate::Forbidden;
+                    Deed::Forbid
+                }
+                _ => {
+                    fate = Fate::Conflict;
+                    Deed::ConflictAnswer
+                }
+            };
+            self.tally.count(deed);
         }
         if arrives.is_none() || fate == Fate::Mute {
             let answer = no_answer(&effect, "no answer in time");

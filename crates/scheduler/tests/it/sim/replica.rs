@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use tutti_k8s::{Capabilities, ObjectKind};
 use tutti_model::{ObjectKey, Time};
-use tutti_scheduler::core::gangs::GangState;
+use tutti_scheduler::core::groups::GangState;
 use tutti_scheduler::core::message::{Effect, Fact, Input};
 use tutti_scheduler::{Config, Core};
 
@@ -25,6 +25,9 @@ const KINDS: [ObjectKind; 9] = [
     ObjectKind::CsiNode,
 ];
 const KINDS_WITHOUT_STORAGE: usize = 5;
+/// Of so many lists one is told bit by bit, and so long it takes from one bit to the next, at most.
+const SLOW_LISTS_ONE_IN: u64 = 4;
+const LIST_BIT_MS: u64 = 1_500;
 
 /// How long an incomplete gang, and a unit that waits for volumes, may take; short, so that stories see the end.
 const GANG_GRACE: Duration = Duration::from_secs(40);
@@ -34,8 +37,10 @@ const VOLUME_TIMEOUT: Duration = Duration::from_secs(30);
 const LISTS_WITHIN_MS: u64 = 50;
 
 /// The kinds that are watched.
-pub(super) fn kinds(has_storage: bool) -> &'static [ObjectKind] {
-    if has_storage { &KINDS } else { &KINDS[..KINDS_WITHOUT_STORAGE] }
+pub(super) fn kinds(has_storage: bool, has_optional: bool) -> Vec<ObjectKind> {
+    let needed = if has_storage { &KINDS[..] } else { &KINDS[..KINDS_WITHOUT_STORAGE] };
+    let optional = ObjectKind::OPTIONAL.into_iter().filter(|_| has_optional);
+    needed.iter().copied().chain(optional).collect()
 }
 
 #[derive(Debug, Default)]
@@ -98,6 +103,7 @@ impl Sim {
         };
         let capabilities = Capabilities::of_versions(&["v1beta1"]).with_composites();
         let capabilities = if self.has_storage { capabilities.with_storage() } else { capabilities };
+        let capabilities = if self.has_optional { capabilities.with_optional() } else { capabilities };
         Replica {
             core: Core::standby(config, capabilities),
             incarnation: self.incarnations,
@@ -128,9 +134,9 @@ impl Sim {
 
     /// Lists everything, soon.
     pub(super) fn list_all(&mut self, index: usize) {
-        for kind in self.kinds {
+        for kind in self.kinds.clone() {
             let delay = self.dice.below(LISTS_WITHIN_MS);
-            self.schedule(delay, Happening::List(index, *kind));
+            self.schedule(delay, Happening::List(index, kind));
         }
     }
 
@@ -150,6 +156,7 @@ impl Sim {
 
     /// A process does nothing for a while, not even to find out that it has lost its lease.
     pub(super) fn pause(&mut self, index: usize) {
+        self.tally.count(Deed::Pause);
         self.replicas[index].paused_until = self.now.plus_seconds(self.dice.below(40) as i64);
         self.delay_requests(self.replicas[index].incarnation);
     }
@@ -203,8 +210,16 @@ impl Sim {
         if let Some(watch) = replica.watches.get_mut(&kind) {
             watch.live = true;
         }
-        let delay = 1 + self.dice.below(50);
+        let mut delay = 1 + self.dice.below(50);
+        let is_slow = self.trouble.on && self.dice.once_in(SLOW_LISTS_ONE_IN);
+        if is_slow {
+            self.tally.count(Deed::SlowList);
+        }
+        // All of it is of one moment, whenever it is told; what changes since then follows.
         for input in self.server.list(kind) {
+            if is_slow && self.dice.once_in(3) {
+                delay += self.dice.below(LIST_BIT_MS);
+            }
             self.push(index, kind, input, delay);
         }
     }
@@ -249,6 +264,7 @@ impl Sim {
             replica.told.hear(input);
         }
         let effects = replica.core.step(inputs, now);
+        replica.core.check_invariants()?;
         let wake_at = replica.core.wake_at();
         if let Some(at) = wake_at
             && replica.wake_at != Some(at)

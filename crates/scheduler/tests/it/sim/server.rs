@@ -1,11 +1,13 @@
 //! The API server: objects, versions, and what requests do to them.
 
-use super::storage::Storage;
-use std::collections::BTreeMap;
+use super::volumes_and_claims::Storage;
+use std::collections::{BTreeMap, BTreeSet};
 use tutti_engine::UnitKey;
+use tutti_k8s::gangs::{JobReading, JobRef, JobView, group_of_job};
 use tutti_k8s::marks::{FULLY_BOUND, UNWIND_AT};
 use tutti_k8s::{
-    Condition, ConditionStatus, GroupMarks, GroupReading, NodeReading, ObjectKind, PodReading, WhenBroken,
+    Condition, ConditionStatus, GroupMarks, GroupReading, NodeReading, ObjectKind, PodReading,
+    PriorityClassReading, WhenBroken,
 };
 use tutti_model::{Group, Labels, Node, ObjectKey, Phase, Pod, Policy, Resource, ResourceList, Text, Time};
 use tutti_scheduler::core::message::{Input, WriteOutcome};
@@ -55,6 +57,8 @@ pub(super) struct SimGroup {
     pub(super) group: Group,
     pub(super) marks: GroupMarks,
     pub(super) condition: Option<Condition>,
+    /// It names a priority class instead of a priority.
+    pub(super) by_class: bool,
     version: u64,
 }
 
@@ -72,6 +76,7 @@ pub(super) struct Draft {
     pub(super) policy: Policy,
     pub(super) priority: i32,
     pub(super) when_broken: Option<WhenBroken>,
+    pub(super) by_class: bool,
 }
 
 /// All objects.
@@ -84,6 +89,11 @@ pub(super) struct Server {
     /// The most that nodes have ever had to give.
     most: BTreeMap<Text, i64>,
     pub(super) storage: Storage,
+    pub(super) jobs: BTreeMap<ObjectKey, JobReading>,
+    /// Jobs that groups are made for.
+    pub(super) job_of_group: BTreeMap<ObjectKey, JobRef>,
+    /// Priority classes by what they stand for.
+    classes: BTreeSet<i32>,
     version: u64,
     /// What watches are to be told.
     news: Vec<(ObjectKind, Input)>,
@@ -102,7 +112,79 @@ pub(super) fn cpu(amount: i64) -> ResourceList {
     [(Resource::new("cpu"), amount * 1000), (Resource::new("pods"), 1)].into_iter().collect()
 }
 
+fn class_name(priority: i32) -> Text {
+    format!("class-{priority}").into()
+}
+
+fn class_set(priority: i32) -> Input {
+    let name = class_name(priority);
+    let reading = PriorityClassReading { uid: name.clone(), name, value: Some(priority), errors: vec![] };
+    Input::PriorityClassSet(Box::new(reading))
+}
+
 impl Server {
+    pub(super) fn new() -> Self {
+        Self { classes: BTreeSet::from([0, 1]), ..Self::default() }
+    }
+
+    /// True if what a group names as its priority class is there.
+    pub(super) fn has_class_of(&self, group: &SimGroup) -> bool {
+        !group.by_class || self.classes.contains(&group.group.priority.unwrap_or(0))
+    }
+
+    /// A priority class goes, or comes back. True if it goes.
+    pub(super) fn toggle_class(&mut self, priority: i32) -> bool {
+        let goes = self.classes.remove(&priority);
+        if goes {
+            self.tell(ObjectKind::PriorityClass, Input::PriorityClassGone(class_name(priority)));
+        } else {
+            self.restore_class(priority);
+        }
+        goes
+    }
+
+    fn restore_class(&mut self, priority: i32) {
+        if self.classes.insert(priority) {
+            self.tell(ObjectKind::PriorityClass, class_set(priority));
+        }
+    }
+
+    pub(super) fn restore_classes(&mut self) {
+        (0..2).for_each(|priority| self.restore_class(priority));
+    }
+
+    /// Makes a Job that wants a gang of all its pods. Gives the name of the group that is to be made for it.
+    pub(super) fn add_job(&mut self, name: &str, members: u32) -> ObjectKey {
+        let uid = format!("uid-{name}");
+        let view = serde_json::from_value::<JobView>(serde_json::json!({
+            "metadata": {"name": name, "namespace": "default", "uid": uid, "annotations": {"tutti.dev/gang": "true"}},
+            "spec": {"parallelism": members, "template": {"spec": {"schedulerName": "tutti"}}},
+        }));
+        let group = key(&group_of_job(name, &uid));
+        self.job_of_group.insert(group.clone(), JobRef { uid: uid.into(), name: name.into() });
+        if let Ok(view) = view {
+            let job = view.read();
+            self.jobs.insert(job.key.clone(), job.clone());
+            self.tell(ObjectKind::Job, Input::JobSet(Box::new(job)));
+        }
+        group
+    }
+
+    pub(super) fn delete_job(&mut self, job: &ObjectKey) {
+        self.jobs.remove(job);
+        self.tell(ObjectKind::Job, Input::JobGone(job.clone()));
+    }
+
+    /// Moves a group. False if it was there already.
+    pub(super) fn set_parent(&mut self, group: &ObjectKey, parent: Option<ObjectKey>) -> bool {
+        let Some(found) = self.groups.get_mut(group).filter(|found| found.group.parent != parent) else {
+            return false;
+        };
+        found.group.parent = parent;
+        self.tell_group(group);
+        true
+    }
+
     pub(super) fn take_news(&mut self) -> Vec<(ObjectKind, Input)> {
         std::mem::take(&mut self.news)
     }
@@ -160,7 +242,7 @@ impl Server {
 
     fn fresh_group(&mut self, draft: Draft, now: Time) -> SimGroup {
         let version = self.next_version();
-        let Draft { name, parent, policy, priority, when_broken } = draft;
+        let Draft { name, parent, policy, priority, when_broken, by_class } = draft;
         let group = Group {
             created: now,
             parent,
@@ -169,7 +251,7 @@ impl Server {
             ..Group::new(key(&name), format!("{name}-{version}"))
         };
         let marks = GroupMarks { when_broken, ..GroupMarks::default() };
-        SimGroup { group, marks, condition: None, version }
+        SimGroup { group, marks, condition: None, by_class, version }
     }
 
     pub(super) fn set_composite(&mut self, draft: Draft, now: Time) {
@@ -316,7 +398,7 @@ impl Server {
         let version = self.next_version();
         if let Some(found) = self.pods.get_mut(pod) {
             found.version = version;
-            let input = Input::PodSet(Box::new(reading_of_pod(found)));
+            let input = Input::PodSet(Box::new(reading_of_pod(found, &self.job_of_group)));
             self.news.push((ObjectKind::Pod, input));
         }
     }
@@ -325,7 +407,7 @@ impl Server {
         let version = self.next_version();
         if let Some(found) = self.groups.get_mut(group) {
             found.version = version;
-            let input = Input::GroupSet(Box::new(reading_of_group(found)));
+            let input = Input::GroupSet(Box::new(reading_of_group(found, &self.job_of_group)));
             self.news.push((ObjectKind::PodGroup, input));
         }
     }
@@ -334,7 +416,7 @@ impl Server {
         let version = self.next_version();
         if let Some(found) = self.composites.get_mut(composite) {
             found.version = version;
-            let input = Input::CompositeSet(Box::new(reading_of_group(found)));
+            let input = Input::CompositeSet(Box::new(reading_of_group(found, &BTreeMap::new())));
             self.news.push((ObjectKind::Composite, input));
         }
     }
@@ -354,19 +436,28 @@ impl Server {
         let mut inputs = vec![Input::ListStarted(kind)];
         match kind {
             ObjectKind::Pod => {
-                inputs.extend(self.pods.values().map(|pod| Input::PodSet(Box::new(reading_of_pod(pod)))));
+                let jobs = &self.job_of_group;
+                inputs
+                    .extend(self.pods.values().map(|pod| Input::PodSet(Box::new(reading_of_pod(pod, jobs)))));
             }
             ObjectKind::Node => inputs.extend(self.nodes.values().map(|node| self.node_set(node))),
             ObjectKind::PodGroup => {
-                inputs.extend(self.groups.values().map(|g| Input::GroupSet(Box::new(reading_of_group(g)))));
+                let jobs = &self.job_of_group;
+                let groups = self.groups.values();
+                inputs.extend(groups.map(|group| Input::GroupSet(Box::new(reading_of_group(group, jobs)))));
             }
             ObjectKind::Composite => {
                 let composites = self.composites.values();
-                inputs.extend(composites.map(|c| Input::CompositeSet(Box::new(reading_of_group(c)))));
+                let none = BTreeMap::new();
+                inputs.extend(composites.map(|c| Input::CompositeSet(Box::new(reading_of_group(c, &none)))));
             }
             ObjectKind::Namespace => {
                 inputs.push(Input::NamespaceSet { name: "default".into(), labels: Labels::default() });
             }
+            ObjectKind::Job => {
+                inputs.extend(self.jobs.values().map(|job| Input::JobSet(Box::new(job.clone()))));
+            }
+            ObjectKind::PriorityClass => inputs.extend(self.classes.iter().map(|class| class_set(*class))),
             _ => inputs.extend(self.storage.list(kind)),
         }
         inputs.push(Input::ListDone(kind));
@@ -374,29 +465,34 @@ impl Server {
     }
 }
 
-fn reading_of_pod(pod: &SimPod) -> PodReading {
+fn reading_of_pod(pod: &SimPod, jobs: &BTreeMap<ObjectKey, JobRef>) -> PodReading {
+    // Pods of Jobs name no group themselves.
+    let job = pod.pod.group.as_ref().and_then(|group| jobs.get(group)).cloned();
+    let group = pod.pod.group.clone().filter(|_| job.is_none());
     PodReading {
         version: pod.version.to_string().into(),
         scheduled: pod.condition.clone(),
         controlled: pod.controlled,
-        job: None,
+        job,
         replicator: None,
         errors: vec![],
-        pod: pod.pod.clone(),
+        pod: Pod { group, ..pod.pod.clone() },
     }
 }
 
-fn reading_of_group(group: &SimGroup) -> GroupReading {
+fn reading_of_group(group: &SimGroup, jobs: &BTreeMap<ObjectKey, JobRef>) -> GroupReading {
+    let priority = group.group.priority;
+    let shown = Group { priority: priority.filter(|_| !group.by_class), ..group.group.clone() };
     GroupReading {
         key: group.group.key.clone(),
         uid: group.group.uid.clone(),
         generation: group.group.generation,
         version: group.version.to_string().into(),
         scheduled: group.condition.clone(),
-        priority_class: None,
+        priority_class: priority.filter(|_| group.by_class).map(class_name),
         marks: group.marks.clone(),
-        job: None,
-        group: Some(group.group.clone()),
+        job: jobs.get(&group.group.key).map(|job| job.uid.clone()),
+        group: Some(shown),
         errors: vec![],
     }
 }
@@ -404,5 +500,5 @@ fn reading_of_group(group: &SimGroup) -> GroupReading {
 /// A group or composite as it is now.
 pub(super) fn reading_of(server: &Server, unit: &UnitKey) -> Option<GroupReading> {
     let groups = if matches!(unit, UnitKey::Composite(_)) { &server.composites } else { &server.groups };
-    groups.get(unit.object()).map(reading_of_group)
+    groups.get(unit.object()).map(|group| reading_of_group(group, &server.job_of_group))
 }

@@ -53,11 +53,64 @@ pub(crate) enum Deed {
     KeptVolume,
     /// Somebody else took a volume.
     StolenVolume,
+    /// A request never arrives.
+    LostRequest,
+    /// A request is carried out, and nobody hears of it.
+    LostAnswer,
+    /// A request takes long to arrive.
+    SlowRequest,
+    /// A request is carried out, and the answer is an error.
+    ErrorAfter,
+    /// A request is not carried out, and the answer is an error.
+    ErrorBefore,
+    /// The server has too much to do.
+    Throttle,
+    /// A request is not allowed.
+    Forbid,
+    /// An object is said not to be what it was thought to be.
+    ConflictAnswer,
+    WatchBreak,
+    WatchStall,
+    /// A list is told bit by bit, while things change.
+    SlowList,
+    ServerRestart,
+    Pause,
+    /// A group asks for another minimum.
+    NewPolicy,
+    /// A group is replaced by another of its name.
+    NewGroup,
+    /// A composite is deleted, and perhaps replaced.
+    NewComposite,
+    /// A group becomes part of another composite, or of none.
+    Move,
+    NodeJoin,
+    NodeLoss,
+    /// Of a pod, by somebody.
+    Deletion,
+    /// Of a pod.
+    Failure,
+    /// Of a pod.
+    Success,
+    /// A pod of another scheduler takes a seat.
+    Intrusion,
+    /// Somebody else binds one of our pods.
+    OtherBinder,
+    GateOpening,
+    /// A Job whose pods wait for the group that is made for it.
+    NewJob,
+    /// Such a Job is deleted, or is made known again.
+    JobGone,
+    /// A pod of such a Job.
+    JobBind,
+    /// A priority class is deleted.
+    ClassGone,
+    /// The missing members of a broken gang are about to be sent.
+    BrokenStart,
 }
 
 impl Deed {
     /// All of them, in order.
-    pub(crate) const ALL: [Self; 31] = [
+    pub(crate) const ALL: [Self; 61] = [
         Self::Step,
         Self::Bind,
         Self::LateBind,
@@ -89,27 +142,70 @@ impl Deed {
         Self::ProvisionFailure,
         Self::KeptVolume,
         Self::StolenVolume,
+        Self::LostRequest,
+        Self::LostAnswer,
+        Self::SlowRequest,
+        Self::ErrorAfter,
+        Self::ErrorBefore,
+        Self::Throttle,
+        Self::Forbid,
+        Self::ConflictAnswer,
+        Self::WatchBreak,
+        Self::WatchStall,
+        Self::SlowList,
+        Self::ServerRestart,
+        Self::Pause,
+        Self::NewPolicy,
+        Self::NewGroup,
+        Self::NewComposite,
+        Self::Move,
+        Self::NodeJoin,
+        Self::NodeLoss,
+        Self::Deletion,
+        Self::Failure,
+        Self::Success,
+        Self::Intrusion,
+        Self::OtherBinder,
+        Self::GateOpening,
+        Self::NewJob,
+        Self::JobGone,
+        Self::JobBind,
+        Self::ClassGone,
+        Self::BrokenStart,
     ];
 }
 
-/// How often each has happened.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Tally([u64; Deed::ALL.len()]);
+/// How often each has happened, and in how many stories.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tally {
+    counts: [u64; Deed::ALL.len()],
+    stories: [u64; Deed::ALL.len()],
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        Self { counts: [0; Deed::ALL.len()], stories: [0; Deed::ALL.len()] }
+    }
+}
 
 impl Tally {
     pub(crate) fn count(&mut self, deed: Deed) {
-        self.0[deed as usize] += 1;
+        self.counts[deed as usize] += 1;
+        self.stories[deed as usize] = 1;
     }
 
-    /// All deeds and how often they happened.
-    pub(crate) fn counts(&self) -> impl Iterator<Item = (Deed, u64)> {
-        Deed::ALL.into_iter().map(|deed| (deed, self.0[deed as usize]))
+    /// All deeds, how often they happened, and in how many stories.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (Deed, u64, u64)> {
+        Deed::ALL.into_iter().map(|deed| (deed, self.counts[deed as usize], self.stories[deed as usize]))
     }
 }
 
 impl std::ops::AddAssign for Tally {
     fn add_assign(&mut self, other: Self) {
-        for (sum, more) in self.0.iter_mut().zip(other.0) {
+        for (sum, more) in self.counts.iter_mut().zip(other.counts) {
+            *sum += more;
+        }
+        for (sum, more) in self.stories.iter_mut().zip(other.stories) {
             *sum += more;
         }
     }
@@ -117,6 +213,6 @@ impl std::ops::AddAssign for Tally {
 
 impl fmt::Debug for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.counts()).finish()
+        f.debug_map().entries(self.counts().map(|(deed, count, _)| (deed, count))).finish()
     }
 }

@@ -29,6 +29,8 @@ pub(super) struct Told {
     listing: BTreeMap<ObjectKind, BTreeSet<ObjectKey>>,
     /// Seats that it asked for, until it knows how that ended.
     asked: BTreeMap<ObjectKey, Text>,
+    /// Identities of pods that a look did not find any more; the watch may still tell of them.
+    found_gone: BTreeMap<ObjectKey, Text>,
 }
 
 impl Told {
@@ -39,7 +41,10 @@ impl Told {
             }
             Input::ListDone(kind) => self.list_done(*kind),
             Input::PodSet(reading) => self.pod_set(reading),
-            Input::PodGone(pod) => self.pod_gone(pod),
+            Input::PodGone(pod) => {
+                self.found_gone.remove(pod);
+                self.pod_gone(pod);
+            }
             Input::NodeSet(reading) => {
                 self.listed(ObjectKind::Node, &ObjectKey::new("", reading.node.name.clone()));
                 self.nodes.insert(reading.node.name.clone(), reading.node.clone());
@@ -53,7 +58,14 @@ impl Told {
             Input::Answer(Answer::Pod { pod, uid, found }) => match found {
                 Lookup::Found { uid: found, node: Some(node) } if found == uid => self.sits(pod, uid, node),
                 Lookup::Found { uid: found, .. } if found == uid => {}
-                Lookup::Found { .. } | Lookup::Gone => self.pod_gone(pod),
+                Lookup::Found { .. } | Lookup::Gone => {
+                    if self.asked.contains_key(pod)
+                        && self.pods.get(pod).is_some_and(|known| known.uid == *uid)
+                    {
+                        self.found_gone.insert(pod.clone(), uid.clone());
+                        self.pod_gone(pod);
+                    }
+                }
                 Lookup::Throttled { .. } | Lookup::Unknown(_) => {}
             },
             _ => {}
@@ -73,6 +85,7 @@ impl Told {
         if kind == ObjectKind::Pod {
             self.pods.retain(|pod, _| listed.contains(pod));
             self.asked.retain(|pod, _| listed.contains(pod));
+            self.found_gone.retain(|pod, _| listed.contains(pod));
         } else {
             self.nodes.retain(|node, _| listed.contains(&ObjectKey::new("", node.clone())));
         }
@@ -81,6 +94,10 @@ impl Told {
     fn pod_set(&mut self, reading: &PodReading) {
         let pod = &reading.pod;
         self.listed(ObjectKind::Pod, &pod.key);
+        if self.found_gone.get(&pod.key) == Some(&pod.uid) {
+            return;
+        }
+        self.found_gone.remove(&pod.key);
         let before = self.pods.remove(&pod.key).filter(|before| before.uid == pod.uid);
         if before.is_none() || pod.node.is_some() {
             self.asked.remove(&pod.key);

@@ -2,8 +2,9 @@
 
 use super::lease::End;
 use super::machines::{TAINT, ZONES};
-use super::server::{Draft, cpu, key, zone_labels};
-use super::storage::{LOCAL, MADE};
+use super::server::{Draft, SimGroup, cpu, key, zone_labels};
+use super::tally::Deed;
+use super::volumes_and_claims::{LOCAL, MADE};
 use super::{Doom, Happening, Sim, TROUBLE_SECONDS};
 use std::num::NonZeroU32;
 use tutti_k8s::WhenBroken;
@@ -13,22 +14,32 @@ impl Sim {
     /// Somebody does something, at random.
     pub(super) fn act(&mut self) -> Result<(), String> {
         self.acts_left -= 1;
-        match self.dice.below(38) {
+        match self.dice.below(43) {
             0..=4 => self.add_gang(),
             5 => self.add_single(),
             6 => self.add_basic_group(),
             7 | 8 => self.add_node(),
             9 => self.lose_node(),
             10 | 11 => self.change_node(),
-            12 | 13 => self.with_pod(Self::delete_gracefully),
-            14 => self.with_pod(|sim, pod| sim.end_pod(pod, Phase::Failed)),
-            15 => self.with_pod(|sim, pod| sim.end_pod(pod, Phase::Succeeded)),
+            12 | 13 => self.with_pod(|sim, pod| {
+                sim.tally.count(Deed::Deletion);
+                sim.delete_gracefully(pod);
+            }),
+            14 => self.with_pod(|sim, pod| {
+                sim.tally.count(Deed::Failure);
+                sim.end_pod(pod, Phase::Failed);
+            }),
+            15 => self.with_pod(|sim, pod| {
+                sim.tally.count(Deed::Success);
+                sim.end_pod(pod, Phase::Succeeded);
+            }),
             16 | 17 => self.change_policy(),
             18 => self.replace_group(),
             19 => self.intrude(),
             20 => self.bind_by_other(),
             21 => {
                 let (replica, kind) = self.any_watch();
+                self.tally.count(Deed::WatchBreak);
                 self.break_watch(replica, kind);
             }
             22 | 23 => self.stall_watch(),
@@ -54,7 +65,13 @@ impl Sim {
             }
             32 | 33 => self.add_tree(),
             34 => self.replace_composite(),
-            35 | 36 => self.with_pod(Self::open_gates),
+            35 | 36 => self.with_pod(|sim, pod| {
+                sim.tally.count(Deed::GateOpening);
+                sim.open_gates(pod);
+            }),
+            37 | 38 => self.move_group(),
+            39 | 40 => self.add_job(),
+            41 => self.change_job_or_class(),
             _ => self.steal_volume(),
         }
         self.spread_news();
@@ -79,8 +96,8 @@ impl Sim {
         let lists_again = self.dice.once_in(2);
         for index in 0..self.replicas.len() {
             self.replicas[index].paused_until = self.now;
-            for kind in self.kinds.iter().filter(|_| lists_again) {
-                self.break_watch(index, *kind);
+            for kind in self.kinds.clone().into_iter().filter(|_| lists_again) {
+                self.break_watch(index, kind);
             }
         }
         for pod in self.server.pods.keys().cloned().collect::<Vec<_>>() {
@@ -91,6 +108,7 @@ impl Sim {
                 self.server.add_volume(&format!("late-{zone}{index}"), LOCAL, zone, None);
             }
         }
+        self.server.restore_classes();
         self.add_room_for_all();
         self.spread_news();
     }
@@ -100,7 +118,8 @@ impl Sim {
     fn add_gang(&mut self) {
         let minimum = 1 + self.dice.below(4) as u32;
         let priority = self.dice.below(2) as i32;
-        let draft = self.draft(format!("g{}", self.serial), None, gang(minimum), priority);
+        let mut draft = self.draft(format!("g{}", self.serial), None, gang(minimum), priority);
+        draft.by_class = self.has_optional && self.dice.once_in(4);
         self.add_group(draft);
     }
 
@@ -117,7 +136,7 @@ impl Sim {
             1 => Some(WhenBroken::Unwind),
             _ => None,
         };
-        Draft { name, parent: parent.map(key), policy, priority, when_broken }
+        Draft { name, parent: parent.map(key), policy, priority, when_broken, by_class: false }
     }
 
     fn add_group(&mut self, draft: Draft) {
@@ -131,6 +150,62 @@ impl Sim {
         self.server.set_group(draft, self.now);
         for index in 0..size {
             self.add_pod(&format!("{name}-{index}"), &like, controlled);
+        }
+    }
+
+    /// A Job of which all pods start together. Its group is made for it, now or later.
+    fn add_job(&mut self) {
+        if !self.has_optional {
+            return;
+        }
+        self.tally.count(Deed::NewJob);
+        let name = format!("j{}", self.serial);
+        let (members, priority) = (1 + self.dice.below(3) as u32, self.dice.below(2) as i32);
+        let group = self.server.add_job(&name, members);
+        let like = Pod { group: Some(group.clone()), priority, ..self.new_pod() };
+        let draft = self.draft(group.name.to_string(), None, gang(members), priority);
+        let delay = if self.dice.once_in(2) { 0 } else { self.dice.below(20_000) };
+        self.schedule(delay, Happening::MakeGroup(Box::new(draft)));
+        for index in 0..members {
+            self.add_pod(&format!("{name}-{index}"), &like, true);
+        }
+    }
+
+    /// Whoever makes groups for Jobs makes one.
+    pub(super) fn make_group(&mut self, draft: Draft) {
+        self.made.insert(key(&draft.name));
+        self.server.set_group(draft, self.now);
+        self.spread_news();
+    }
+
+    /// A Job goes or is told of again, or a priority class goes or comes back.
+    fn change_job_or_class(&mut self) {
+        if !self.has_optional {
+            return;
+        }
+        if self.dice.once_in(2) {
+            let jobs: Vec<ObjectKey> = self.server.jobs.keys().cloned().collect();
+            if let Some(job) = self.dice.pick(&jobs) {
+                self.tally.count(Deed::JobGone);
+                self.server.delete_job(&job);
+            }
+        } else if self.server.toggle_class(self.dice.below(2) as i32) {
+            self.tally.count(Deed::ClassGone);
+        }
+    }
+
+    /// Somebody moves a group to another composite, or to none.
+    fn move_group(&mut self) {
+        let movable = |(key, group): (&ObjectKey, &SimGroup)| {
+            (!group.by_class && !self.server.job_of_group.contains_key(key)).then(|| key.clone())
+        };
+        let groups: Vec<ObjectKey> = self.server.groups.iter().filter_map(movable).collect();
+        let mut parents: Vec<Option<ObjectKey>> = self.server.composites.keys().cloned().map(Some).collect();
+        parents.push(None);
+        if let (Some(group), Some(parent)) = (self.dice.pick(&groups), self.dice.pick(&parents))
+            && self.server.set_parent(&group, parent)
+        {
+            self.tally.count(Deed::Move);
         }
     }
 
@@ -235,6 +310,7 @@ impl Sim {
         let groups: Vec<ObjectKey> = self.server.groups.keys().cloned().collect();
         if let Some(group) = self.dice.pick(&groups) {
             let policy = self.new_policy();
+            self.tally.count(Deed::NewPolicy);
             self.server.set_policy(&group, policy);
         }
     }
@@ -249,10 +325,12 @@ impl Sim {
         if let Some(group) = self.dice.pick(&groups)
             && let Some(found) = self.server.groups.get(&group).map(|found| found.group.clone())
         {
+            self.tally.count(Deed::NewGroup);
+            let by_class = self.server.groups.get(&group).is_some_and(|group| group.by_class);
             self.server.delete_group(&group);
             let policy = self.new_policy();
             let draft = self.draft(group.name.to_string(), None, policy, found.priority.unwrap_or(0));
-            self.server.set_group(Draft { parent: found.parent, ..draft }, self.now);
+            self.server.set_group(Draft { parent: found.parent, by_class, ..draft }, self.now);
         }
     }
 
@@ -263,6 +341,7 @@ impl Sim {
             return;
         };
         let found = self.server.composites.get(&composite).map(|found| found.group.clone());
+        self.tally.count(Deed::NewComposite);
         self.server.delete_composite(&composite);
         if let Some(found) = found.filter(|_| !self.dice.once_in(4)) {
             let policy = gang(1 + self.dice.below(3) as u32);
