@@ -5,6 +5,7 @@ use crate::packing;
 use crate::report::Report;
 use crate::selectors;
 use crate::topology;
+use crate::waiting;
 use anyhow::{Result, ensure};
 use std::time::{Duration, Instant};
 use tutti_engine::{Decision, Engine, Event, Refusal};
@@ -56,6 +57,7 @@ pub(crate) fn run(sizes: &[u32], only: &str, seconds: f64, report: &mut Report) 
     if "load-100k".contains(only) {
         load(report)?;
     }
+    waiting::run(only, report)?;
     selectors::run(only, report)
 }
 

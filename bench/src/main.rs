@@ -10,6 +10,7 @@ mod report;
 mod requests;
 mod selectors;
 mod topology;
+mod waiting;
 
 use clap::{Parser, Subcommand};
 
