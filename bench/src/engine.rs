@@ -39,6 +39,12 @@ pub(crate) fn run(sizes: &[u32], only: &str, seconds: f64, report: &mut Report) 
     bench.arrival("arrival-10000", 10_000)?;
     bench.throughput("rack-4", 3_000, topology::rack_4)?;
     bench.latency("composite-16x64", 1_024, topology::composite)?;
+    bench.latency("slices-16", 16, || topology::slices(5_000, 16))?;
+    bench.nodes = 500;
+    bench.latency("slices-16", 16, || topology::slices(500, 16))?;
+    bench.latency("tree-typo", 0, topology::tree_typo)?;
+    bench.nodes = 40;
+    bench.latency("slices-64", 64, || topology::slices(40, 64))?;
     bench.nodes = 100_000;
     bench.latency("three-levels-100k", 1_000, topology::three_levels)?;
     if "packing-40x120".contains(only) {

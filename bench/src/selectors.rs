@@ -1,7 +1,7 @@
 //! Tables that follow selectors and domains: many Deployments, and nodes whose names are never used again.
 
 use crate::engine::{decide_all, resident_mib};
-use crate::fleet::{Ask, add_gang_with, ask, cluster, node, pod};
+use crate::fleet::{Ask, add_gang_with, ask, cluster, node, pod, running};
 use crate::report::Report;
 use anyhow::{Result, ensure};
 use std::collections::VecDeque;
@@ -93,34 +93,44 @@ fn replica_of(deployment: u32, replica: u32) -> Pod {
 /// Nodes that have had a name, and those that have one at a time.
 const NAMES: u32 = 100_000;
 const ALIVE: usize = 1_000;
+/// Pods that come and go with a node.
+const DAEMONS: u32 = 5;
 
 /// 100,000 nodes come and go, 1,000 at a time, and with them pods that are spread over hosts and gangs that ask for one
 /// rack. Neither memory nor time per node may grow.
 fn rename(report: &mut Report) -> Result<()> {
     let mut engine = Engine::new(Config::default());
-    let mut alive: VecDeque<Text> = VecDeque::new();
-    let mut running: VecDeque<(u32, Vec<ObjectKey>)> = VecDeque::new();
+    let mut alive: VecDeque<u32> = VecDeque::new();
+    let mut batches: VecDeque<(u32, Vec<ObjectKey>)> = VecDeque::new();
     let mut early = None;
     let mut start = Instant::now();
     for number in 0..NAMES {
-        let node = node_in_rack(number);
-        alive.push_back(node.name.clone());
-        engine.apply(Event::NodeSet(Box::new(node)), Time(0));
+        alive.push_back(number);
+        engine.apply(Event::NodeSet(Box::new(node_in_rack(number))), Time(0));
+        for daemon in 0..DAEMONS {
+            let mut pod = running(&format!("daemon-{daemon}-{number}"), number, ask(daemon));
+            pod.labels = [("daemon", daemon.to_string())].into_iter().collect();
+            engine.apply(Event::PodSet(Box::new(pod)), Time(0));
+        }
         // The first rack is complete by then.
         if number % 20 == 19 {
             let mut pods = spread_pods(&mut engine, number);
             pods.extend(rack_gang(&mut engine, number));
             let placed = decide_all(&mut engine) as usize;
             ensure!(placed == pods.len(), "renamed-nodes: {placed} pods were placed at {number}");
-            running.push_back((number, pods));
+            batches.push_back((number, pods));
         }
         if alive.len() > ALIVE
             && let Some(gone) = alive.pop_front()
         {
-            engine.apply(Event::NodeGone(gone), Time(0));
+            engine.apply(Event::NodeGone(node_in_rack(gone).name), Time(0));
+            for daemon in 0..DAEMONS {
+                let key = ObjectKey::new("bench", format!("daemon-{daemon}-{gone}"));
+                engine.apply(Event::PodGone(key), Time(0));
+            }
         }
-        if running.len() > 40
-            && let Some((first, pods)) = running.pop_front()
+        if batches.len() > 40
+            && let Some((first, pods)) = batches.pop_front()
         {
             for pod in pods {
                 engine.apply(Event::PodGone(pod), Time(0));

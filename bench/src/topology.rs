@@ -81,3 +81,32 @@ pub(crate) fn composite() -> Engine {
     }
     engine
 }
+
+/// One gang in slices of 8 that share a host.
+pub(crate) fn slices(nodes: u32, members: u32) -> Engine {
+    let mut engine = cluster(nodes, 100, 10, 5);
+    let members = (0..members).map(|member| pod(&format!("w-{member:03}"), WORKER));
+    let slices = NonZeroU32::new(8).map(|size| Slices { size, key: Text::from(HOST) });
+    add_gang_with(&mut engine, "sliced", members, Topology { slices, ..Topology::default() }, None);
+    engine
+}
+
+/// Four groups that prefer a rack, next to one whose required key exists on no node.
+pub(crate) fn tree_typo() -> Engine {
+    let mut engine = cluster(500, 100, 10, 5);
+    let key = ObjectKey::new("bench", "job");
+    let policy = NonZeroU32::new(5).map_or(Policy::Basic, |min_count| Policy::Gang { min_count });
+    let composite = Group { policy, ..Group::new(key.clone(), "job") };
+    engine.apply(Event::CompositeSet(Box::new(composite)), Time(0));
+    for group in 0..5 {
+        let levels = match group {
+            4 => vec![level("bench/rakc", Strength::Required)],
+            _ => vec![level(RACK, Strength::Preferred)],
+        };
+        let name = format!("g{group}");
+        let members = (0..4).map(|member| pod(&format!("{name}-{member}"), WORKER));
+        let topology = Topology { levels, ..Topology::default() };
+        add_gang_with(&mut engine, &name, members, topology, Some(key.clone()));
+    }
+    engine
+}

@@ -5,8 +5,9 @@
 //! ```
 //!
 //! A sixth of the instances each are plain, have wishes about other pods, have volumes, are groups that ask for domains,
-//! the same with wishes, and composites. Of those without wishes that ask for domains the best placement is asked for.
-//! Exit code 1 if the engine was wrong.
+//! the same with wishes, and composites. The most members that can be placed are asked for, and of those without wishes
+//! that ask for domains the best placement. With `--tier NAME` only one tier of the solver answers; it may leave open
+//! what it does not decide, and has to be right. Exit code 1 if the engine was wrong.
 
 #[path = "../tests/it/random.rs"]
 #[allow(clippy::unwrap_used, reason = "shared with the tests; writing to a string does not fail")]
@@ -22,15 +23,17 @@ mod storage;
 #[path = "../tests/it/tree_verdict.rs"]
 mod tree_verdict;
 #[path = "../tests/it/verdict.rs"]
+#[allow(dead_code, reason = "shared with the tests")]
 mod verdict;
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use tree_verdict::judge_tree;
+use tutti_engine::Limits;
 use tutti_model::scenario::Scenario;
-use verdict::{Verdict, judge};
+use verdict::{Tier, Verdict, judge, promises_the_best};
 
-const USAGE: &str = "usage: oracle [--instances N] [--seed N]";
+const USAGE: &str = "usage: oracle [--instances N] [--seed N] [--tier NAME]";
 /// Instances between two updates of the progress line.
 const PROGRESS_EVERY: u32 = 1_000;
 /// Wrong answers that are shown in full.
@@ -40,6 +43,7 @@ const SHOWN_MAX: u64 = 10;
 struct Arguments {
     instances: u32,
     seed: u32,
+    tier: Option<String>,
 }
 
 #[derive(Default)]
@@ -78,7 +82,7 @@ fn main() -> ExitCode {
 /// Judges one instance, of all sorts in turn.
 fn count(arguments: &Arguments, number: u32, tally: &mut Tally) {
     let seed = u64::from(arguments.seed) + u64::from(number / 6);
-    let (text, judge): (String, fn(&Scenario) -> Verdict) = match number % 6 {
+    let (text, judge): (String, fn(&Scenario, Tier) -> Verdict) = match number % 6 {
         0 => (random::instance(seed), judge),
         1 => (random::instance_with_wishes(seed), judge),
         2 => (random_storage::instance_with_volumes(seed), judge),
@@ -86,8 +90,13 @@ fn count(arguments: &Arguments, number: u32, tally: &mut Tally) {
         4 => (random_trees::wishing_instance(seed), judge_tree),
         _ => (random_trees::composite_instance(seed), judge_tree),
     };
+    let forced = arguments.tier.as_deref().and_then(|name| Some((name, Limits::forced(name)?)));
+    let tier = forced.map_or_else(Tier::default, |(name, limits)| Tier {
+        limits,
+        is_best: promises_the_best(name, number % 6 > 2),
+    });
     let verdict = match Scenario::parse(&text) {
-        Ok(scenario) => judge(&scenario),
+        Ok(scenario) => judge(&scenario, tier),
         Err(error) => Verdict::Wrong(format!("the generator is wrong: {error}")),
     };
     match verdict {
@@ -111,11 +120,17 @@ fn show_progress(done: u32, of: u32) {
 }
 
 fn parse(mut words: impl Iterator<Item = String>) -> Result<Arguments, String> {
-    let mut arguments = Arguments { instances: 100_000, seed: 1 };
+    let mut arguments = Arguments { instances: 100_000, seed: 1, tier: None };
     while let Some(flag) = words.next() {
         let target = match flag.as_str() {
             "--instances" => &mut arguments.instances,
             "--seed" => &mut arguments.seed,
+            "--tier" => {
+                let name = words.next().filter(|name| Limits::forced(name).is_some());
+                let names = Limits::TIERS.join(", ");
+                arguments.tier = Some(name.ok_or_else(|| format!("--tier wants one of {names}"))?);
+                continue;
+            }
             other => return Err(format!("{other} is not known")),
         };
         let value = words.next().ok_or_else(|| format!("{flag} wants a number"))?;

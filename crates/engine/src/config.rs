@@ -1,6 +1,7 @@
 //! What can be chosen.
 
 use crate::score::Profile;
+use crate::solve::Limits;
 use std::num::NonZeroU32;
 use tutti_model::Text;
 
@@ -15,6 +16,8 @@ pub struct Config {
     /// How much work one call of [`crate::Engine::decide`] may do, in branches of a search: 200,000 are worth less than
     /// 50 ms on one core. An attempt gets half of it, and all of it when there is nothing else to do.
     pub branches_max: u32,
+    /// Up to which size each way of solving is tried.
+    pub limits: Limits,
     /// After so many seconds without room, what becomes free is kept for a gang; `None` never does.
     pub patience_seconds: Option<NonZeroU32>,
 }
@@ -40,6 +43,7 @@ impl Default for Config {
         Self {
             profiles: vec![NamedProfile::new(&["tutti"], Profile::default())],
             branches_max: 200_000,
+            limits: Limits::default(),
             patience_seconds: NonZeroU32::new(PATIENCE_SECONDS),
         }
     }

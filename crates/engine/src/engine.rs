@@ -2,7 +2,7 @@
 
 use crate::agenda::Agenda;
 use crate::agenda::patience::{self, PLAN_SECONDS};
-use crate::agenda::sleepers::WakesOn;
+use crate::agenda::sleepers::{Needs, WakesOn};
 use crate::agenda::undecided::Effort;
 use crate::config::Config;
 use crate::decision::{Decision, Placement, Seat, UnitKey, Waiting};
@@ -33,6 +33,8 @@ pub struct Engine {
     agenda: Agenda,
     /// The unit that is being decided about.
     deciding: Option<UnitKey>,
+    /// See [`Engine::steps_max`].
+    steps_max: u64,
 }
 
 impl Clone for Engine {
@@ -45,14 +47,14 @@ impl Engine {
     /// An engine that has seen nothing.
     pub fn new(config: Config) -> Self {
         let state = State::new(&config);
-        Self { config, state, agenda: Agenda::default(), deciding: None }
+        Self { config, state, agenda: Agenda::default(), deciding: None, steps_max: 0 }
     }
 
     /// An engine of its own that knows the same and decides alike: the start of every question and forecast. Caches are
     /// not copied but rebuilt on demand.
     pub fn fork(&self) -> Self {
         let (config, state, agenda) = (self.config.clone(), self.state.fork(), self.agenda.fork());
-        Self { config, state, agenda, deciding: None }
+        Self { config, state, agenda, deciding: None, steps_max: 0 }
     }
 
     /// Takes in one fact.
@@ -142,6 +144,7 @@ impl Engine {
                 Attempt::Solve(members) => {
                     let mut budget = quota.split(effort.share(whole));
                     let tried = self.try_unit(unit, members, effort, now, &mut budget);
+                    self.steps_max = self.steps_max.max(budget.steps_spent());
                     quota.give_back(budget);
                     match tried {
                         Ok(placement) => {
@@ -191,10 +194,12 @@ impl Engine {
                     self.state.note_holders(&unit, &lifted);
                 }
                 self.starves(&unit, &members, now, budget);
+                // An incomplete gang holds what it can get, so every bit of room is worth a look.
+                let is_incomplete = self.state.missing(&unit).is_some();
                 let wakes_on = WakesOn {
                     shapes: members.shapes(),
                     reads_domains: members.reads_domains(),
-                    needs: members.needs(),
+                    needs: if is_incomplete { Needs::Anything } else { members.needs() },
                     lacks_nodes: room.nodes == 0,
                 };
                 let unproven = (!is_proven).then_some(effort);
@@ -351,6 +356,11 @@ impl Engine {
         self.agenda.flush_finds()
     }
 
+    /// Steps of the budget that the costliest attempt took so far, and how many a decision may take.
+    pub fn steps_max(&self) -> (u64, u64) {
+        (self.steps_max, Budget::of_branches(self.config.branches_max).steps_max())
+    }
+
     /// Units about which a reason was reported that still stands.
     pub fn reported_count(&self) -> usize {
         self.agenda.reported_count()
@@ -365,6 +375,12 @@ impl Engine {
     /// A number that differs if anything differs that a decision depends on. For tests and for comparing replicas.
     pub fn digest(&self) -> u64 {
         self.state.digest().wrapping_add(self.agenda.digest(&self.state))
+    }
+
+    /// The same for facts alone: what the engine remembers of its own decisions does not count. An engine that is told of
+    /// the same cluster just now has the same number.
+    pub fn facts_digest(&self) -> u64 {
+        self.state.digest()
     }
 
     /// Every hold.

@@ -86,12 +86,16 @@ pub enum Event {
 impl Event {
     /// All that a scenario tells.
     pub fn of_scenario(scenario: &Scenario) -> Vec<Self> {
+        let namespaces = scenario.namespaces.iter().map(|namespace| Self::NamespaceSet {
+            name: namespace.name.clone(),
+            labels: namespace.labels.clone(),
+        });
         let nodes = scenario.nodes.iter().map(|node| Self::NodeSet(Box::new(node.clone())));
         let composites = scenario.composites.iter().map(|group| Self::CompositeSet(Box::new(group.clone())));
         let groups = scenario.groups.iter().map(|group| Self::GroupSet(Box::new(group.clone())));
         let pods = scenario.pods.iter().map(|pod| Self::PodSet(Box::new(pod.clone())));
         let storage = Self::of_storage(&scenario.storage);
-        nodes.chain(composites).chain(groups).chain(storage).chain(pods).collect()
+        namespaces.chain(nodes).chain(composites).chain(groups).chain(storage).chain(pods).collect()
     }
 
     /// All that there is to tell about storage.

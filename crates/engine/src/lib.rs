@@ -28,4 +28,5 @@ pub use queries::survey::{DomainRoom, Survey};
 pub use refusal::{ClaimProblem, Reason, ReasonCode, Refusal};
 pub use rules::{Change, RULES, Rule};
 pub use score::Profile;
+pub use solve::Limits;
 pub use state::volumes::{ClaimPlan, VolumeState};

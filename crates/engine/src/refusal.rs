@@ -288,22 +288,29 @@ pub struct LevelShortage {
     pub domains: u32,
     /// How many of them have too little room, each kind of member looked at by itself.
     pub short: u32,
-    /// The domain with most room, and for how many members; ties go by name.
+    /// The domain with most room, and for how many members; ties go by name. Nothing if there are no domains.
     pub best: Option<(Text, u32)>,
     /// How many members are to be placed.
     pub needed: u32,
     /// True if members that run already leave no choice.
     pub is_pinned: bool,
+    /// If there are no domains at all: labels that no node has together, the level's own last. It alone if no node has
+    /// that one.
+    pub missing_labels: Vec<Text>,
 }
 
 impl fmt::Display for LevelShortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { group, key, domains, short, best, needed, is_pinned } = self;
+        let Self { group, key, domains, short, best, needed, is_pinned, missing_labels } = self;
         if let Some(group) = group {
             write!(f, "{group}: ")?;
         }
         let Some((name, fit)) = best else {
-            return write!(f, "no node with a value of {key} has room for a member");
+            return match &missing_labels[..] {
+                [] => write!(f, "no node has the label {key}"),
+                [label] => write!(f, "no node has the label {label}"),
+                [wide @ .., last] => write!(f, "no node has the labels {} and {last}", wide.join(", ")),
+            };
         };
         write!(f, "{name}, ")?;
         match (is_pinned, domains) {

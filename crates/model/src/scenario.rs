@@ -30,6 +30,14 @@
 //! pod d port:8080 port:53/UDP               # ports of the node
 //! ```
 //!
+//! Namespaces with labels, pods in them, and terms that speak of pods of all namespaces with a label (`@*`: of all):
+//!
+//! ```text
+//! namespace team label:trusted=yes
+//! pod e namespace=team label:app=db
+//! pod f affinity:zone:app=db@trusted=yes
+//! ```
+//!
 //! What pods would like, with a weight from 1 to 100, and images, which nodes list with their size:
 //!
 //! ```text
@@ -54,7 +62,8 @@
 //!
 //! A pod stands for a single container: where it names no `cpu` or `memory`, it counts as Kubernetes counts such a
 //! container when nodes are compared. Amounts are Kubernetes quantities; `gpu` is short for `nvidia.com/gpu`. A node has 110 `pods` unless it says
-//! otherwise. Later lines are younger. Everything is in namespace `default`.
+//! otherwise. Later lines are younger. Everything is in namespace `default`
+//! but pods that say otherwise.
 //!
 //! What is to come of it: `expect train placed 2`, or `expect train waits 1 of 2 members fit`.
 
@@ -78,6 +87,8 @@ const COPIES_MAX: u32 = 1_000_000;
 /// What a scenario describes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scenario {
+    /// Namespaces that have labels, in order.
+    pub namespaces: Vec<Namespace>,
     /// Nodes, in order.
     pub nodes: Vec<Node>,
     /// Groups, in order.
@@ -90,6 +101,15 @@ pub struct Scenario {
     pub storage: Storage,
     /// What is said to come out of it, in order.
     pub expectations: Vec<Expectation>,
+}
+
+/// A namespace and its labels.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Namespace {
+    /// Its name.
+    pub name: Text,
+    /// Its labels.
+    pub labels: Labels,
 }
 
 /// What a scenario says about the first decision on a group or on a pod without one.
@@ -143,7 +163,10 @@ impl Scenario {
 
     fn line(&mut self, words: &[&str], created: Time) -> Result<(), ModelError> {
         let [what, name, rest @ ..] = words else {
-            return Err(ModelError::new("", "want: node|group|composite|pod|class|volume|claim NAME …"));
+            return Err(ModelError::new(
+                "",
+                "want: namespace|node|group|composite|pod|class|volume|claim NAME …",
+            ));
         };
         if *what == "expect" {
             self.expectations.push(expectation(name, rest)?);
@@ -165,6 +188,9 @@ impl Scenario {
                     }
                 }
             }
+            "namespace" if copies.is_none() => {
+                self.namespaces.push(Namespace { name: Text::from(*name), labels: namespace_labels(rest)? });
+            }
             "group" if copies.is_none() => self.groups.push(group::group(name, rest, created)?),
             "composite" if copies.is_none() => {
                 self.composites.push(group::composite(name, rest, created)?);
@@ -176,7 +202,7 @@ impl Scenario {
                 for (name, copy) in names.zip(0..) {
                     self.pods.push(Pod {
                         uid: Text::from(format!("uid-{name}")),
-                        key: key(&name),
+                        key: ObjectKey::new(pod.key.namespace.clone(), name.as_str()),
                         labels: copies::labels(&pod.labels, copies.map(|_| copy as usize))?,
                         volume_claims: storage::uses_of_copy(&pod.volume_claims, copy),
                         rank: if is_ranked { Some(copy) } else { pod.rank },
@@ -198,7 +224,8 @@ impl Scenario {
             other => {
                 return Err(ModelError::new(
                     other,
-                    "want node, group, composite, pod, class, volume, claim or expect (groups and classes have no copies)",
+                    "want namespace, node, group, composite, pod, class, volume, claim or expect (namespaces, groups \
+                     and classes have no copies)",
                 ));
             }
         }
@@ -251,6 +278,17 @@ fn copies<'a>(words: &'a [&'a str]) -> Result<(Option<u32>, &'a [&'a str]), Mode
         }
         _ => Ok((None, words)),
     }
+}
+
+/// `label:KEY=VALUE`, as often as there are labels.
+fn namespace_labels(words: &[&str]) -> Result<Labels, ModelError> {
+    let label = |word: &&'_ str| match word.strip_prefix("label:") {
+        Some(pair) => {
+            Ok(pair.split_once('=').unwrap_or((pair, ""))).map(|(k, v)| (k.to_owned(), v.to_owned()))
+        }
+        None => Err(ModelError::new(*word, "want label:KEY=VALUE on a namespace")),
+    };
+    words.iter().map(label).collect()
 }
 
 /// The node, and how many volumes of which driver it can attach.
@@ -338,10 +376,23 @@ fn pod(words: &[&str], created: Time) -> Result<Pod, ModelError> {
             pod_word(&mut pod, word)?;
         }
     }
+    own_namespace(&mut pod);
     pod.affinity.selector = selector.into_iter().collect::<Labels>();
     pod.labels = labels.into_iter().collect();
     pod.padding = Padding::of_one_container(&pod.requests);
     Ok(pod)
+}
+
+/// Terms that name no namespaces speak of pods of the pod's own one.
+fn own_namespace(pod: &mut Pod) {
+    let namespace = pod.key.namespace.clone();
+    let required = pod.inter_pod.affinity.iter_mut().chain(&mut pod.inter_pod.anti_affinity);
+    let preferred = pod.preferences.affinity.iter_mut().chain(&mut pod.preferences.anti_affinity);
+    for term in required.chain(preferred.map(|weighted| &mut weighted.term)) {
+        if term.pods.namespace_selector.is_none() {
+            term.pods.namespaces = vec![namespace.clone()];
+        }
+    }
 }
 
 /// `WISH:WEIGHT`.
@@ -364,11 +415,16 @@ fn node_term(text: &str, word: &str) -> Result<NodeSelectorTerm, ModelError> {
     Ok(NodeSelectorTerm { labels: vec![requirement], fields: Vec::new() })
 }
 
-/// `KEY:LABEL=VALUE` or `KEY:*`.
+/// `KEY:LABEL=VALUE` or `KEY:*`, and perhaps `@LABEL=VALUE` or `@*` for pods of other namespaces.
 fn term(text: &str, word: &str) -> Result<PodTerm, ModelError> {
     let (key, selector) =
         text.split_once(':').ok_or_else(|| ModelError::new(word, "want TOPOLOGY-KEY:LABEL=VALUE"))?;
-    let pods = PodSelector::in_namespace(&Text::from("default"), Some(label_selector(selector)));
+    let (selector, namespaces) = match selector.split_once('@') {
+        Some((selector, namespaces)) => (selector, Some(label_selector(namespaces))),
+        None => (selector, None),
+    };
+    let labels = Some(label_selector(selector));
+    let pods = PodSelector { namespaces: Vec::new(), namespace_selector: namespaces, labels };
     Ok(PodTerm { pods, topology_key: Text::from(key) })
 }
 
@@ -416,6 +472,7 @@ fn pod_word(pod: &mut Pod, word: &str) -> Result<(), ModelError> {
         }
         Some(("nominated", name)) => pod.nominated = Some(Text::from(name)),
         Some(("priority", priority)) => pod.priority = number(priority, word)?,
+        Some(("namespace", name)) => pod.key.namespace = Text::from(name),
         Some(("scheduler", name)) => pod.scheduler_name = Text::from(name),
         Some(("phase", "Succeeded")) => pod.phase = Phase::Succeeded,
         Some(("phase", "Failed")) => pod.phase = Phase::Failed,
@@ -525,6 +582,28 @@ mod tests {
     }
 
     #[test]
+    fn namespaces_read_as_they_are_documented() {
+        let scenario = Scenario::parse(
+            "namespace team label:trusted=yes
+             pod a x2 namespace=team label:app=db anti-affinity:host:app=db
+             pod b affinity:zone:app=db@trusted=yes affinity:zone:*@* affinity:host:app=web",
+        )
+        .unwrap();
+        let [team] = &scenario.namespaces[..] else { panic!("one namespace") };
+        let [a, _, b] = &scenario.pods[..] else { panic!("three pods") };
+        assert_eq!(a.key, ObjectKey::new("team", "a-0"));
+        let [trusted, all, own] = &b.inter_pod.affinity[..] else { panic!("three terms") };
+        let (none, matches) = (Labels::default(), |term: &PodTerm, labels| {
+            term.pods.matches(&a.key.namespace, labels, &a.labels)
+        });
+        assert!(matches(trusted, &team.labels) && !matches(trusted, &none));
+        assert!(matches(all, &none) && !matches(own, &team.labels));
+        assert!(matches(&a.inter_pod.anti_affinity[0], &none), "its own namespace");
+        let error = Scenario::parse("namespace team trusted=yes").expect_err("not a label").to_string();
+        assert!(error.starts_with("line 1.trusted=yes: want label:KEY=VALUE on a namespace"), "{error}");
+    }
+
+    #[test]
     fn copies_can_be_numbered_into_racks_and_zones() {
         let scenario =
             Scenario::parse("node n x5 label:rack=r{i/2}-{i} label:zone=z{i/4}\npod p x2 label:index={i}")
@@ -559,12 +638,15 @@ mod tests {
     #[test]
     fn an_error_names_line_and_word() {
         for (text, message) in [
-            ("node", "line 1: want: node|group|composite|pod|class|volume|claim NAME …"),
+            ("node", "line 1: want: namespace|node|group|composite|pod|class|volume|claim NAME …"),
             ("\nnode a cpu=x", "line 2.cpu: \"x\" is not a quantity"),
             ("group g gang=0", "line 1.gang=0: \"0\" is not a number that is allowed here"),
             ("pod p cpus=1", "line 1.cpus=1: cpus is neither a resource nor a word of this format"),
             ("expect g starts", "line 1.expect: want: expect NAME placed N"),
-            ("table t", "line 1.table: want node, group, composite, pod, class, volume, claim or expect"),
+            (
+                "table t",
+                "line 1.table: want namespace, node, group, composite, pod, class, volume, claim or expect",
+            ),
             ("pod p affinity:zone", "line 1.affinity:zone: want TOPOLOGY-KEY:LABEL=VALUE"),
             ("pod p spread:zone:0:*", "line 1.spread:zone:0:*: \"0\" is not a number"),
             ("pod p port:99999", "line 1.port:99999: \"99999\" is not a number"),

@@ -7,6 +7,7 @@ use crate::rules::NO_DOMAIN;
 use crate::rules::affinity::AffinityKey;
 use crate::rules::anti_affinity::AntiAffinityRule;
 use crate::rules::spread::SpreadRule;
+use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -101,6 +102,7 @@ fn evenly(problem: &Problem, wanted: u32, order: &[usize], rule: &SpreadRule) ->
         .map(|domain| Reverse((rule.existing[domain], rank[domain], domain)))
         .collect();
     let mut fill = Fill::new();
+    let mut seat_of: FxHashMap<usize, usize> = FxHashMap::default();
     for _ in 0..wanted {
         let Some(Reverse((count, rank, domain))) = open.pop() else {
             break;
@@ -113,10 +115,11 @@ fn evenly(problem: &Problem, wanted: u32, order: &[usize], rule: &SpreadRule) ->
         let Some((bin, room)) = bins[domain].last_mut() else {
             break;
         };
-        match fill.iter_mut().rev().find(|(used, _)| used == bin) {
-            Some((_, n)) => *n += 1,
-            None => fill.push((*bin, 1)),
-        }
+        let at = *seat_of.entry(*bin).or_insert_with(|| {
+            fill.push((*bin, 0));
+            fill.len() - 1
+        });
+        fill[at].1 += 1;
         *room -= 1;
         if *room == 0 {
             bins[domain].pop();

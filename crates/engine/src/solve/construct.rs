@@ -1,5 +1,6 @@
 //! Constructions: place member after member, each where it leaves the least over. Fast, and not complete.
 
+use super::budget::Budget;
 use super::problem::Problem;
 use crate::rules::Loads;
 use crate::rules::resources::fits;
@@ -7,6 +8,9 @@ use crate::state::nodes::NodeId;
 
 /// Domains of an affinity wish that are tried one by one.
 const DOMAINS_TRIED_MAX: usize = 64;
+
+/// Steps that it takes to see whether rules allow a member in a bin.
+const STEPS_OF_RULES: usize = 32;
 
 /// Members in bins.
 #[derive(Debug, Clone)]
@@ -26,8 +30,15 @@ impl Packing {
     /// The only kind of a problem in these bins.
     pub(super) fn of_fill(problem: &Problem, fill: &[(usize, u32)]) -> Self {
         let mut packing = Self::empty(problem);
+        // Every bin is there once, so that none has to be looked for.
         for &(bin, count) in fill {
-            packing.put(problem, 0, bin, count);
+            let mut free = problem.free_in(bin).to_vec();
+            for (free, demand) in free.iter_mut().zip(&problem.kinds[0].demand) {
+                *free -= demand * i64::from(count);
+            }
+            packing.used.push((bin, free));
+            packing.seats[0].push((bin, count));
+            packing.placed += count;
         }
         packing
     }
@@ -95,8 +106,12 @@ impl Packing {
     }
 }
 
-/// The best of several constructions: the first that places everybody, else the one that places most.
-pub(super) fn best(problem: &Problem) -> Packing {
+/// Steps that it takes to tell what a member would leave over of one resource.
+const LEFT_OVER: usize = 24;
+
+/// The best of several constructions: the first that places everybody, else the one that places most. When the budget
+/// ends, the best so far.
+pub(super) fn best(problem: &Problem, budget: &mut Budget) -> Packing {
     let hard_first = problem.by_difficulty();
     let mut few_options_first = hard_first.clone();
     few_options_first.sort_by_key(|&kind| problem.kinds[kind].room);
@@ -106,8 +121,11 @@ pub(super) fn best(problem: &Problem) -> Packing {
     for mut order in [hard_first, few_options_first, easy_first] {
         // Whoever others want to be near comes before those who want it.
         order.sort_by_key(|&kind| problem.constraints.affinity.of(kind).is_some());
-        for within in domains_to_try(problem) {
-            let packing = in_order(problem, &order, within);
+        for within in domains_to_try(problem, budget) {
+            if !budget.spend(4 * problem.bins.len() + problem.constraints_cost()) {
+                return best;
+            }
+            let packing = in_order(problem, &order, within, budget);
             if packing.placed > best.placed {
                 best = packing;
             }
@@ -121,13 +139,16 @@ pub(super) fn best(problem: &Problem) -> Packing {
 
 /// Where members that want to be near each other are looked for: in each domain by itself, roomiest first, then
 /// anywhere. A single "anywhere" if nobody has such a wish.
-fn domains_to_try(problem: &Problem) -> Vec<Option<(usize, u32)>> {
+fn domains_to_try(problem: &Problem, budget: &mut Budget) -> Vec<Option<(usize, u32)>> {
     let Some((kind, affinity)) = problem.constraints.affinity.first_served() else {
         return vec![None];
     };
     let Some(key) = affinity.keys.first() else {
         return vec![None];
     };
+    if !budget.spend(16 * problem.bins.len() + 32 * key.existing.len()) {
+        return vec![None];
+    }
     let mut rooms: Vec<(u64, u32)> = (0..key.existing.len() as u32).map(|domain| (0, domain)).collect();
     for (bin, &domain) in key.domain.iter().enumerate() {
         if let Some((room, _)) = rooms.get_mut(domain as usize) {
@@ -135,15 +156,25 @@ fn domains_to_try(problem: &Problem) -> Vec<Option<(usize, u32)>> {
         }
     }
     // Domains by the first bin in them, because their numbers depend on history.
-    let first_bin = |domain: u32| key.domain.iter().position(|&d| d == domain);
+    let mut first_bin = vec![usize::MAX; rooms.len()];
+    for (bin, &domain) in key.domain.iter().enumerate().rev() {
+        if let Some(first) = first_bin.get_mut(domain as usize) {
+            *first = bin;
+        }
+    }
     rooms.retain(|&(room, _)| room > 0);
-    rooms.sort_by_key(|&(room, domain)| (std::cmp::Reverse(room), first_bin(domain)));
+    rooms.sort_by_key(|&(room, domain)| (std::cmp::Reverse(room), first_bin[domain as usize]));
     rooms.truncate(DOMAINS_TRIED_MAX);
     rooms.into_iter().map(|(_, domain)| Some((kind, domain))).chain([None]).collect()
 }
 
 /// Places kinds in this order; those who want to be near somebody only within the given domain of that wish.
-fn in_order(problem: &Problem, order: &[usize], within: Option<(usize, u32)>) -> Packing {
+fn in_order(
+    problem: &Problem,
+    order: &[usize],
+    within: Option<(usize, u32)>,
+    budget: &mut Budget,
+) -> Packing {
     let mut packing = Packing::empty(problem);
     let mut loads = Loads::new(&problem.constraints);
     // Bins of a class are alike until one is used; so only the first unused one of each is looked at.
@@ -156,11 +187,13 @@ fn in_order(problem: &Problem, order: &[usize], within: Option<(usize, u32)>) ->
         Some((&affinity.keys.first()?.domain, domain))
     });
     let rules_bind = !problem.constraints.is_empty();
+    let cost = 4 + LEFT_OVER * problem.resources.len() + if rules_bind { STEPS_OF_RULES } else { 0 };
+    let cost_of_a_put = problem.cost_of_a_put();
     for &kind in order {
         let domains = domains.filter(|_| problem.constraints.affinity.of(kind).is_some());
         let is_within = |bin: usize| domains.is_none_or(|(of_bin, domain)| of_bin[bin] == domain);
         let mut left = problem.kinds[kind].count;
-        while left > 0 {
+        while left > 0 && budget.spend(cost_of_a_put + cost * (packing.used.len() + unused.len())) {
             let used = packing.used().map(|(bin, free)| (bin, free, false));
             let fresh = unused.iter().filter_map(|bins| bins.last());
             let fresh = fresh.map(|&bin| (bin, problem.free_in(bin), true));

@@ -81,6 +81,7 @@ impl Cover<'_> {
         let reserve = budget.steps_left() / LAST_SHARE;
         let mut shaken = prices.clone();
         for round in 0_u32.. {
+            budget.charge(self.market.fillings.numbers() + 16 * self.problem.bins.len());
             let is_last = budget.steps_left() <= reserve;
             let order = self.order(&prices, slack, round > 0);
             let visits_max = if is_last { u32::MAX } else { ROUND };

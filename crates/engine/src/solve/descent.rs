@@ -168,6 +168,9 @@ impl<'a> Descent<'a> {
 
     /// Adds prices for the bins from a position on; false if the budget is used up.
     fn push_level(&mut self, prices: Prices, position: usize) -> bool {
+        if !self.budget.spend(4 * self.order.len() + 2 * self.problem.classes_count) {
+            return false;
+        }
         let mut best: Vec<Option<u64>> = vec![None; self.problem.classes_count];
         let mut values = Vec::new();
         let mut worth_from = vec![0; self.order.len() + 1];

@@ -1,6 +1,7 @@
 //! Turns a failed attempt into data that says what is missing.
 
 use super::Tables;
+use super::budget::Budget;
 use super::construct::Packing;
 use super::problem::Problem;
 use crate::refusal::{NoRoom, NodeReason, Shortage};
@@ -11,6 +12,17 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tutti_model::Text;
 
+/// Steps that a node takes, beside what is done for every resource.
+const STEPS_PER_NODE: usize = 24;
+/// Steps that it takes to tell why other pods keep a member out of a node.
+const STEPS_OF_RULES: usize = 64;
+
+/// What is said if there is no budget for more.
+pub(super) fn briefly(fit: u32, need: u32, tables: &Tables<'_>) -> NoRoom {
+    let nodes = nodes_count(tables.nodes, &anywhere);
+    NoRoom { needed: need, fit: fit.min(need.saturating_sub(1)), nodes, ..NoRoom::default() }
+}
+
 /// Why `need` members of one shape do not fit on the nodes that are looked at, when `fit` do.
 pub(super) fn one_shape(
     shape: &Shape,
@@ -18,7 +30,12 @@ pub(super) fn one_shape(
     need: u32,
     tables: &Tables<'_>,
     within: &dyn Fn(NodeId) -> bool,
+    budget: &mut Budget,
 ) -> NoRoom {
+    budget.for_explanation();
+    if !budget.spend(tables.nodes.rows_count() * (STEPS_PER_NODE + 16 * shape.requests.len())) {
+        return briefly(fit, need, tables);
+    }
     let (nodes, resources) = (tables.nodes, tables.resources);
     let after = |node: NodeId, resource: ResourceId| {
         let free = nodes.free(node, resource);
@@ -52,7 +69,7 @@ pub(super) fn one_shape(
         })
         .collect();
     sort_by_frequency(&mut short, &ruled_out);
-    let roomiest = roomiest(usable.iter().map(|&node| (node, nodes.room(node, shape))), nodes);
+    let roomiest = roomiest(usable.iter().map(|&node| (node, nodes.room(node, shape).min(fit))), nodes);
     let nodes = nodes_count(nodes, within);
     NoRoom { needed: need, fit, roomiest, nodes, short, ruled_out, ..NoRoom::default() }
 }
@@ -64,8 +81,17 @@ pub(super) fn mixed(
     need: u32,
     tables: &Tables<'_>,
     within: &dyn Fn(NodeId) -> bool,
+    budget: &mut Budget,
 ) -> NoRoom {
+    budget.for_explanation();
     let fit = best.placed_count().min(need.saturating_sub(1));
+    let rules = if problem.constraints.is_empty() { 0 } else { STEPS_OF_RULES };
+    let by_node = STEPS_PER_NODE + 8 * problem.resources.len() + rules;
+    let by_kind = problem.kinds.len() * (64 + 8 * problem.resources.len());
+    let puts = best.placed_count() as usize * problem.cost_of_a_put();
+    if !budget.spend(tables.nodes.rows_count() * by_node + by_kind + puts + problem.constraints_cost()) {
+        return briefly(fit, need, tables);
+    }
     let left_out = |&kind: &usize| best.placed_of(kind) < problem.kinds[kind].count;
     // The least demanding of those that were left out: what keeps it out keeps the others out, too.
     let kind = problem.by_difficulty().into_iter().rev().find(left_out).unwrap_or(0);
@@ -122,6 +148,8 @@ pub(super) fn mixed(
     for (_, bin) in best.members() {
         members[bin] += 1;
     }
+    // Where more would fit if nothing else were asked for, no node has more than fit together.
+    let members = members.into_iter().map(|members| members.min(fit));
     let roomiest = roomiest(problem.bins.iter().copied().zip(members), tables.nodes);
     let nodes = nodes_count(tables.nodes, within);
     NoRoom { needed: need, fit, roomiest, nodes, short, ruled_out, ..NoRoom::default() }

@@ -39,6 +39,7 @@ impl Fillings {
         let fillings_max = numbers_max.clamp(1, PER_CLASS_MAX);
         let mut classes: Vec<Option<Class>> = (0..problem.classes_count).map(|_| None).collect();
         let mut is_all = true;
+        budget.charge(4 * problem.bins.len());
         for (bin, &class) in problem.class_of.iter().enumerate() {
             let class = &mut classes[class as usize];
             if class.is_none() {
@@ -59,6 +60,11 @@ impl Fillings {
     /// The fillings of a class.
     pub(super) fn of_class(&self, class: usize) -> &Class {
         &self.classes[class]
+    }
+
+    /// How many numbers all lists hold together.
+    pub(super) fn numbers(&self) -> usize {
+        self.classes.iter().map(Class::size).sum()
     }
 
     /// All classes.
@@ -140,7 +146,7 @@ impl<'a> Listing<'a> {
     fn kind(&mut self, at: usize, budget: &mut Budget) {
         let Some(&kind) = self.kinds.get(at) else {
             // Paid for here and missed by the next visit, if the budget is used up.
-            budget.spend(DIVISION * self.kinds.len() * self.free.len());
+            budget.charge(DIVISION * self.kinds.len() * self.free.len());
             if self.is_full() {
                 self.rows.extend_from_slice(&self.filling);
             }

@@ -6,7 +6,10 @@
 //! 1. Bounds: each kind of member by itself, each resource by itself.
 //! 2. Members of one shape: closed forms, exact.
 //! 3. Constructions in several orders.
-//! 4. Exact search within a budget of branches.
+//! 4. Exact search.
+//!
+//! One [`Budget`] pays for everything that an attempt does. When it ends, what is not decided is undecided, and an
+//! explanation says less.
 
 mod budget;
 mod closed_form;
@@ -16,6 +19,8 @@ mod descent;
 mod each_node;
 mod explain;
 mod fillings;
+mod limits;
+mod most;
 mod one_shape;
 mod preference;
 mod prices;
@@ -37,8 +42,10 @@ use crate::state::volumes::Volumes;
 pub(crate) use budget::Budget;
 use construct::Packing;
 pub(crate) use each_node::feasible;
+pub use limits::Limits;
 use problem::Problem;
 pub(crate) use request::{Belonging, ChildSpread, Part, Request, RunningMember, SliceRule, Tree};
+use search::Found;
 pub(crate) use tree::scattered;
 
 /// Seats: index into the request's shapes, node, how many.
@@ -64,6 +71,7 @@ pub(crate) struct Tables<'a> {
     pub(crate) volumes: &'a Volumes,
     pub(crate) changes: &'a ChangeLog,
     pub(crate) rooms: &'a mut Rooms,
+    pub(crate) limits: Limits,
 }
 
 impl Tables<'_> {
@@ -79,51 +87,65 @@ pub(crate) fn solve(request: &Request, tables: &mut Tables<'_>, budget: &mut Bud
         return tree::solve(request, tree, tables, budget);
     }
     if let [(shape, count)] = request.shapes[..]
+        && tables.limits.closed_forms
         && tables.is_independent(tables.shapes.get(shape))
     {
-        return one_shape::solve(shape, count, request.need, request.style, tables);
+        return one_shape::solve(shape, count, request.need, request.style, tables, budget);
     }
-    let problem = Problem::new(request, tables);
-    solve_problem(&problem, request, tables, budget)
+    match Problem::new(request, tables, budget) {
+        Some(problem) => solve_problem(&problem, request, tables, budget),
+        None => Outcome::Undecided(explain::briefly(0, request.need, tables)),
+    }
 }
 
 /// All tiers, cheap ones first.
 fn solve_problem(problem: &Problem, request: &Request, tables: &Tables<'_>, budget: &mut Budget) -> Outcome {
-    if problem.excluded_by_bounds(request.need) {
-        let best = construct::best(problem);
-        return Outcome::Infeasible(explain::mixed(problem, &best, request.need, tables, &explain::anywhere));
+    let (need, limits) = (request.need, tables.limits);
+    let why = |best: &Packing, budget: &mut Budget| {
+        explain::mixed(problem, best, need, tables, &explain::anywhere, budget)
+    };
+    if problem.excluded_by_bounds(need) {
+        budget.for_explanation();
+        let best = construct::best(problem, budget);
+        return Outcome::Infeasible(why(&best, budget));
     }
-    if let [kind] = &problem.kinds[..] {
+    if let [kind] = &problem.kinds[..]
+        && limits.closed_forms
+        && budget.spend(preference::cost(problem))
+    {
         let order = preference::order(problem, request.style, tables);
         if let Some(fill) = closed_form::fill(problem, kind.count, &order) {
             let placed: u32 = fill.iter().map(|&(_, count)| count).sum();
-            if placed >= request.need {
+            if placed >= need {
                 return Outcome::Placed(fill.iter().map(|&(bin, n)| (0, problem.bins[bin], n)).collect());
             }
-            let best = Packing::of_fill(problem, &fill);
-            return Outcome::Infeasible(explain::mixed(
-                problem,
-                &best,
-                request.need,
-                tables,
-                &explain::anywhere,
-            ));
+            return Outcome::Infeasible(why(&Packing::of_fill(problem, &fill), budget));
         }
     }
-    let best = construct::best(problem);
-    if best.placed_count() >= request.need {
-        return Outcome::Placed(best.seats(problem));
-    }
-    let why = || explain::mixed(problem, &best, request.need, tables, &explain::anywhere);
-    let skips_max = request.wanted() - request.need;
-    let found = if cover::suits(problem) {
-        cover::search(problem, skips_max, budget)
+    let best = if limits.constructions {
+        budget.share(2, |budget| construct::best(problem, budget))
     } else {
-        search::search(problem, search::Skips::of_one_team(problem, skips_max), budget)
+        Packing::empty(problem)
     };
-    match found {
-        search::Found::Placement(packing) => Outcome::Placed(packing.seats(problem)),
-        search::Found::Nothing => Outcome::Infeasible(why()),
-        search::Found::OutOfBudget => Outcome::Undecided(why()),
+    if best.placed_count() >= need {
+        return Outcome::Placed(most::improved(problem, best, limits, budget).seats(problem));
+    }
+    match look(problem, request.wanted() - need, limits, budget) {
+        Found::Placement(packing) => {
+            Outcome::Placed(most::improved(problem, packing, limits, budget).seats(problem))
+        }
+        Found::Nothing => Outcome::Infeasible(why(&best, budget)),
+        Found::OutOfBudget => Outcome::Undecided(why(&best, budget)),
+    }
+}
+
+/// The search that suits a problem, for a placement that leaves out at most so many members.
+fn look(problem: &Problem, skips_max: u32, limits: Limits, budget: &mut Budget) -> Found {
+    if limits.cover && cover::suits(problem) {
+        cover::search(problem, skips_max, budget)
+    } else if limits.search {
+        search::search(problem, search::Skips::of_one_team(problem, skips_max), budget)
+    } else {
+        Found::OutOfBudget
     }
 }

@@ -1,17 +1,33 @@
 //! Members that all require the same and nothing of other pods: the room of every node is known, so the answer is a
 //! sum.
 
-use super::{Outcome, Style, Tables, explain};
+use super::{Budget, Outcome, Style, Tables, explain};
 use crate::score::total::{best, looks_at_pods};
 use crate::state::shape::ShapeId;
 use std::sync::Arc;
 
-pub(super) fn solve(id: ShapeId, wanted: u32, need: u32, style: Style, tables: &mut Tables<'_>) -> Outcome {
+pub(super) fn solve(
+    id: ShapeId,
+    wanted: u32,
+    need: u32,
+    style: Style,
+    tables: &mut Tables<'_>,
+    budget: &mut Budget,
+) -> Outcome {
+    // Nothing is searched for; what is looked at grows with the number of nodes.
+    budget.charge(tables.nodes.rows_count());
     let shape = Arc::clone(tables.shapes.get(id));
     let (room, scoring) = tables.rooms.ranked(id, &shape, style, tables.nodes, tables.changes);
     if room.total() < u64::from(need) {
         let fit = room.total() as u32;
-        return Outcome::Infeasible(explain::one_shape(&shape, fit, need, tables, &explain::anywhere));
+        return Outcome::Infeasible(explain::one_shape(
+            &shape,
+            fit,
+            need,
+            tables,
+            &explain::anywhere,
+            budget,
+        ));
     }
     // The profile compares nodes for one pod; more than one come as a group.
     if style == Style::Pack || wanted != 1 {

@@ -8,6 +8,12 @@ use crate::score::total::{Candidate, totals};
 use crate::state::nodes::NodeId;
 use std::cmp::Reverse;
 
+/// Steps that it takes to put the bins of a problem in order and fill them.
+pub(super) fn cost(problem: &Problem) -> usize {
+    let members: usize = problem.kinds.iter().map(|kind| kind.count as usize).sum();
+    128 * problem.bins.len() + 32 * members
+}
+
 /// The bins of a problem with one kind, most welcome first; ties by name.
 pub(super) fn order(problem: &Problem, style: Style, tables: &Tables<'_>) -> Vec<usize> {
     let Some(kind) = problem.kinds.first() else {

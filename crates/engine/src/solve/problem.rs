@@ -1,5 +1,6 @@
 //! A request over several shapes, cut down to what matters: the resources asked for and the nodes with room.
 
+use super::budget::{Budget, DIVISION};
 use super::{Request, Tables};
 use crate::rules::quota::Quota;
 use crate::rules::{Constraints, Scope, resources};
@@ -7,6 +8,11 @@ use crate::state::nodes::NodeId;
 use crate::state::shape::{ResourceId, ShapeId};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
+
+/// Steps that the room of one shape on one node takes.
+const STEPS_PER_ROOM: usize = 4;
+/// Steps that a bin takes, beside what is done for every kind and resource.
+const STEPS_PER_BIN: usize = 96;
 
 /// What makes bins alike: what is free, who is allowed, what rules see.
 type Likeness = (Vec<i64>, Vec<bool>, Vec<u32>);
@@ -45,7 +51,12 @@ pub(super) struct Problem {
 }
 
 impl Problem {
-    pub(super) fn new(request: &Request, tables: &mut Tables<'_>) -> Self {
+    /// Nothing if the budget does not last.
+    pub(super) fn new(request: &Request, tables: &mut Tables<'_>, budget: &mut Budget) -> Option<Self> {
+        let kinds_count = request.shapes.len();
+        if !budget.spend(STEPS_PER_ROOM * tables.nodes.rows_count() * kinds_count.max(1)) {
+            return None;
+        }
         let mut resources: Vec<ResourceId> = Vec::new();
         let mut rooms = Vec::new();
         for &(id, _) in &request.shapes {
@@ -61,6 +72,12 @@ impl Problem {
         let mut bins: Vec<NodeId> =
             tables.nodes.ids().filter(|&node| rooms.iter().any(|(room, _)| room[node.index()] > 0)).collect();
         bins.sort_by(|&a, &b| tables.nodes.name(a).cmp(tables.nodes.name(b)));
+        // Kinds are sorted by difficulty and rows are copied; rules are read bin by bin, and bins are put into classes.
+        let width = kinds_count + 4 * resources.len();
+        let rules = rules_cost(request, tables, bins.len());
+        if !budget.spend(bins.len() * (STEPS_PER_BIN + width) + rules + kinds_count * resources.len()) {
+            return None;
+        }
         let free: Vec<i64> = bins
             .iter()
             .flat_map(|&node| resources.iter().map(move |&resource| (node, resource)))
@@ -97,7 +114,24 @@ impl Problem {
             problem.count_room();
         }
         problem.find_classes();
-        problem
+        Some(problem)
+    }
+
+    /// Steps that it takes to look at every bin for every kind, or to narrow the problem down.
+    pub(super) fn cost_of_a_copy(&self) -> usize {
+        let width = self.kinds.len() * (2 + DIVISION * self.resources.len());
+        self.bins.len() * (STEPS_PER_BIN + width) + self.constraints_cost()
+    }
+
+    /// Steps that it takes to see what one more member means to the rules.
+    pub(super) fn cost_of_a_put(&self) -> usize {
+        8 + self.constraints.cost().hold / 2
+    }
+
+    /// Steps that it takes to copy the rules.
+    pub(super) fn constraints_cost(&self) -> usize {
+        let cost = self.constraints.cost();
+        16 + cost.hold + self.bins.len() * (cost.look + cost.hold_per_member)
     }
 
     /// What rules are read from.
@@ -243,6 +277,25 @@ impl Problem {
         self.classes_count = numbers.len();
         self.class_of = class_of;
     }
+}
+
+/// Steps that it takes to read what members demand of each other and of volumes.
+fn rules_cost(request: &Request, tables: &Tables<'_>, bins: usize) -> usize {
+    let rows = tables.nodes.rows_count();
+    let asks_for_volumes = |&(shape, _): &(ShapeId, u32)| !tables.shapes.get(shape).volumes.asks.is_empty();
+    let is_asked = request.shapes.iter().any(asks_for_volumes);
+    let free_volumes = if is_asked { tables.volumes.free_volumes().len() } else { 0 };
+    let cost = |&(shape, count): &(ShapeId, u32)| {
+        let shape = tables.shapes.get(shape);
+        let terms = &shape.inter_pod;
+        let affinity = terms.affinity.as_ref().map_or(0, |(_, keys)| keys.len());
+        let asks = shape.volumes.asks.len() + shape.volumes.shared.len();
+        bins * (8 * (terms.anti_affinity.len() + affinity + shape.matches.len()) + 32 * asks)
+            + 16 * rows * terms.spread.len()
+            + 8 * bins.min(64) * asks * count as usize
+            + asks * free_volumes
+    };
+    request.shapes.iter().map(cost).sum()
 }
 
 /// Sums over all bins, by resource.

@@ -49,6 +49,9 @@ pub(super) fn search(problem: &Problem, skips: Skips, budget: &mut Budget) -> Fo
     if wanted > MEMBERS_MAX {
         return Found::OutOfBudget;
     }
+    if !budget.spend(problem.free.len() + problem.bins.len() + problem.constraints_cost()) {
+        return Found::OutOfBudget;
+    }
     let mut search = Search {
         problem,
         order: problem.by_difficulty(),

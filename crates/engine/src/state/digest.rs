@@ -7,7 +7,7 @@
 use super::State;
 use super::counts::SelectorId;
 use super::nodes::NodeId;
-use super::pods::{PodRow, Sits};
+use super::pods::{Life, PodRow, Sits};
 use super::shape::{Shape, ShapeId};
 use super::topology::KeyId;
 use rustc_hash::{FxHashMap, FxHasher};
@@ -22,8 +22,13 @@ impl State {
         add(self.nodes.digest(&self.resources));
         let mut shapes: FxHashMap<ShapeId, u64> = FxHashMap::default();
         for (key, row) in self.pods.iter() {
-            let shape =
-                *shapes.entry(row.shape).or_insert_with(|| self.digest_shape(self.shapes.get(row.shape)));
+            // What a pod that has ended once asked for decides nothing, and does not follow its claims any more.
+            let shape = match row.life {
+                Life::Active => {
+                    *shapes.entry(row.shape).or_insert_with(|| self.digest_shape(self.shapes.get(row.shape)))
+                }
+                Life::Succeeded | Life::Failed => 0,
+            };
             add(self.digest_pod(key, row, shape));
         }
         for (key, group) in self.pods.groups() {

@@ -237,7 +237,10 @@ mod tests {
         pairs.iter().copied().collect()
     }
 
-    fn index(pods: &[(&str, &str, &[(&str, &str)])]) -> LabelIndex {
+    /// Namespace, name and labels of a pod.
+    type Row<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
+
+    fn index(pods: &[Row<'_>]) -> LabelIndex {
         let mut index = LabelIndex::default();
         for (namespace, name, pairs) in pods {
             index.insert(&ObjectKey::new(*namespace, *name), &labels(pairs));

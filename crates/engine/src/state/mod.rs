@@ -31,7 +31,7 @@ pub(crate) mod volumes;
 use crate::config::Config;
 use crate::decision::UnitKey;
 use crate::score::rating::Scoring;
-use crate::solve::Tables;
+use crate::solve::{Limits, Tables};
 use changes::{Change, ChangeLog};
 use hierarchy::HierarchyId;
 use holds::Holds;
@@ -62,6 +62,8 @@ pub(crate) struct State {
     changes: ChangeLog,
     /// Caches that are rebuilt on demand.
     rooms: Rooms,
+    /// Up to which size each way of solving is tried.
+    limits: Limits,
     /// True inside of a transaction: rows of nodes that nobody uses are kept until it ends.
     is_trial: bool,
 }
@@ -84,6 +86,7 @@ impl State {
             suspended: FxHashSet::default(),
             changes: ChangeLog::default(),
             rooms,
+            limits: config.limits,
             is_trial: false,
         }
     }
@@ -102,6 +105,7 @@ impl State {
             suspended: self.suspended.clone(),
             changes: ChangeLog::default(),
             rooms: self.rooms.emptied(),
+            limits: self.limits,
             is_trial: false,
         }
     }
@@ -166,6 +170,7 @@ impl State {
             volumes: &self.volumes,
             changes: &self.changes,
             rooms: &mut self.rooms,
+            limits: self.limits,
         }
     }
 

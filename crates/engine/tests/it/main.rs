@@ -6,6 +6,7 @@
     reason = "tests fail by panicking, and read better so"
 )]
 
+mod answers;
 mod bad_input;
 mod boundaries;
 mod determinism;
@@ -16,6 +17,8 @@ mod driver;
 mod each_rule;
 mod expectations;
 mod feasible;
+mod history;
+mod hostile;
 mod likings;
 mod oracle;
 mod packing;
@@ -35,5 +38,4 @@ mod tree_verdict;
 mod verdict;
 mod volumes;
 mod waiting;
-mod wake_by_volumes;
 mod wake_ups;

@@ -5,12 +5,16 @@ use crate::random_storage::instance_with_volumes;
 use crate::random_trees::{composite_instance, group_instance, wishing_instance};
 use crate::shrink::smallest;
 use crate::tree_verdict::judge_tree;
-use crate::verdict::{Verdict, judge};
+use crate::verdict::{Tier, Verdict, judge, promises_the_best, shares_an_unbound_claim};
+use tutti_engine::Limits;
 use tutti_model::scenario::Scenario;
 
 const INSTANCES: u64 = 20_000;
 /// `examples/oracle.rs` looks at more of them.
 const TREES: u64 = 2_000;
+
+/// With each tier and of each sort.
+const TIER_INSTANCES: u64 = 250;
 
 /// How many instances were placed and refused, and how many gangs had members of different shapes.
 #[derive(Default, Debug)]
@@ -31,16 +35,29 @@ fn kind_of(verdict: &Verdict) -> Option<String> {
     }
 }
 
-fn check(seed: u64, text: &str, judge: fn(&Scenario) -> Verdict, seen: &mut Seen) {
+/// How instances are made, who judges them, and whether they are trees.
+type Sort = (fn(u64) -> String, JudgeOf, bool);
+
+/// Who judges an instance.
+type JudgeOf = fn(&Scenario, Tier) -> Verdict;
+
+fn check(seed: u64, text: &str, judge: JudgeOf, seen: &mut Seen) {
+    check_tier(seed, text, judge, None, seen);
+}
+
+/// The same with one tier forced, which may leave open what it likes.
+fn check_tier(seed: u64, text: &str, judge: JudgeOf, forced: Option<Tier>, seen: &mut Seen) {
     let scenario = Scenario::parse(text).unwrap();
-    match judge(&scenario) {
+    let tier = forced.unwrap_or_default();
+    match judge(&scenario, tier) {
         Verdict::Placed => seen.placed += 1,
         Verdict::Refused => seen.refused += 1,
-        Verdict::Undecided if shares_an_unbound_claim(&scenario) => seen.guessed += 1,
+        Verdict::Undecided if forced.is_some() || shares_an_unbound_claim(&scenario) => seen.guessed += 1,
         failure => {
             let kind = kind_of(&failure);
-            let fails =
-                |text: &str| Scenario::parse(text).is_ok_and(|smaller| kind_of(&judge(&smaller)) == kind);
+            let fails = |text: &str| {
+                Scenario::parse(text).is_ok_and(|smaller| kind_of(&judge(&smaller, tier)) == kind)
+            };
             panic!("seed {seed}: {failure:?}\n{}", smallest(text, fails));
         }
     }
@@ -65,14 +82,6 @@ fn wishes_about_other_pods_are_honoured_and_no_obstacle_that_is_not_there() {
         check(seed, &instance_with_wishes(seed), judge, &mut seen);
     }
     assert!(seen.placed > 4_000 && seen.refused > 4_000 && seen.mixed > 7_000, "{seen:?}");
-}
-
-fn shares_an_unbound_claim(scenario: &Scenario) -> bool {
-    scenario.storage.claims.iter().filter(|claim| claim.volume.is_none()).any(|claim| {
-        let uses =
-            |pod: &&tutti_model::Pod| pod.volume_claims.iter().any(|using| using.claim == claim.key.name);
-        scenario.pods.iter().filter(uses).count() > 1
-    })
 }
 
 #[test]
@@ -109,4 +118,28 @@ fn domains_and_wishes_about_other_pods_are_honoured_together() {
         check(seed, &wishing_instance(seed), judge_tree, &mut seen);
     }
     assert!(seen.placed > TREES / 3 && seen.refused > TREES / 10, "{seen:?}");
+}
+
+#[test]
+fn every_tier_is_right_by_itself() {
+    let sorts: [Sort; 6] = [
+        (instance, judge, false),
+        (instance_with_wishes, judge, false),
+        (instance_with_volumes, judge, false),
+        (group_instance, judge_tree, true),
+        (wishing_instance, judge_tree, true),
+        (composite_instance, judge_tree, true),
+    ];
+    for tier in Limits::TIERS {
+        let mut seen = Seen::default();
+        for (instance, judge, is_tree) in sorts {
+            let tier =
+                Tier { limits: Limits::forced(tier).unwrap(), is_best: promises_the_best(tier, is_tree) };
+            for seed in 1..=TIER_INSTANCES {
+                check_tier(seed, &instance(seed), judge, Some(tier), &mut seen);
+            }
+        }
+        assert!(seen.refused > TIER_INSTANCES, "{tier}: {seen:?}");
+        assert_eq!(seen.placed == 0, tier == "bounds", "{tier}: {seen:?}");
+    }
 }

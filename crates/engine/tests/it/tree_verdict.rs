@@ -1,6 +1,6 @@
 //! The engine against the oracle on one instance with groups that ask for domains, and with composites.
 
-use crate::verdict::{Verdict, told};
+use crate::verdict::{Tier, Verdict, told};
 use tutti_engine::check::oracle::tree_oracle::best;
 use tutti_engine::check::validator::group_rules::{Cluster, Judge};
 use tutti_engine::check::validator::violations;
@@ -9,7 +9,7 @@ use tutti_model::scenario::Scenario;
 use tutti_model::{Node, Pod, Time};
 
 /// Lets the engine decide an instance of one unit, and the oracle judge: whether it can be placed, and how well.
-pub(crate) fn judge_tree(scenario: &Scenario) -> Verdict {
+pub(crate) fn judge_tree(scenario: &Scenario, tier: Tier) -> Verdict {
     let cluster = Cluster {
         nodes: &scenario.nodes,
         groups: &scenario.groups,
@@ -20,7 +20,7 @@ pub(crate) fn judge_tree(scenario: &Scenario) -> Verdict {
         return Verdict::Wrong("the instance is not one unit".to_owned());
     }
     let best = best(cluster);
-    let mut engine = told(scenario);
+    let mut engine = told(scenario, tier.limits);
     match engine.decide(Time(0)) {
         Decision::Place(placement) => {
             let worth = match worth(cluster, &placement) {
@@ -30,10 +30,9 @@ pub(crate) fn judge_tree(scenario: &Scenario) -> Verdict {
             // What room is worth is not said where pods keep each other out of nodes.
             let has_wishes =
                 scenario.pods.iter().any(|pod| !pod.inter_pod.is_empty() || !pod.ports.is_empty());
-            // Groups that ask for no domains may leave out more members than they must.
-            let is_plain = scenario.groups.iter().all(|group| group.topology.is_empty());
             match best {
-                Some(best) if has_wishes && (is_plain || best.placed == worth.placed) => Verdict::Placed,
+                Some(best) if has_wishes && best.placed == worth.placed => Verdict::Placed,
+                Some(_) if !tier.is_best => Verdict::Placed,
                 None => Verdict::Wrong("the oracle finds no placement".to_owned()),
                 Some(best) if best != worth => {
                     Verdict::Wrong(format!("not the best: {worth:?}, but {best:?}"))

@@ -4,7 +4,7 @@
 use crate::storage;
 use tutti_engine::check::oracle::placeable_with;
 use tutti_engine::check::validator::{violations, volume_violations};
-use tutti_engine::{Config, Decision, Engine, Event, Placement, Refusal};
+use tutti_engine::{Config, Decision, Engine, Event, Limits, Placement, Refusal};
 use tutti_model::scenario::Scenario;
 use tutti_model::{Phase, Pod, Time};
 
@@ -24,8 +24,38 @@ pub(crate) enum Verdict {
     Wrong(String),
 }
 
+/// What the solver may use, and whether it promises the best that there is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tier {
+    pub(crate) limits: Limits,
+    pub(crate) is_best: bool,
+}
+
+impl Default for Tier {
+    fn default() -> Self {
+        Self { limits: Limits::default(), is_best: true }
+    }
+}
+
+/// True if a tier that is forced finds the best placement of a flat group, or of a tree, if it finds any.
+pub(crate) fn promises_the_best(tier: &str, is_tree: bool) -> bool {
+    match tier {
+        "search" | "exact" => true,
+        "cover" | "regions" => !is_tree,
+        _ => false,
+    }
+}
+
+/// True if which volume several pods are to share is a guess.
+pub(crate) fn shares_an_unbound_claim(scenario: &Scenario) -> bool {
+    scenario.storage.claims.iter().filter(|claim| claim.volume.is_none()).any(|claim| {
+        let uses = |pod: &&Pod| pod.volume_claims.iter().any(|using| using.claim == claim.key.name);
+        scenario.pods.iter().filter(uses).count() > 1
+    })
+}
+
 /// Lets the engine decide an instance of one gang, and the oracle judge.
-pub(crate) fn judge(scenario: &Scenario) -> Verdict {
+pub(crate) fn judge(scenario: &Scenario, tier: Tier) -> Verdict {
     let (running, wanting): (Vec<Pod>, Vec<Pod>) =
         scenario.pods.iter().cloned().partition(|pod| pod.node.is_some());
     let Some(group) = scenario.groups.first() else {
@@ -36,7 +66,7 @@ pub(crate) fn judge(scenario: &Scenario) -> Verdict {
     }
     let minimum = group.policy.minimum() as usize;
     let possible = placeable_with(&scenario.storage, &scenario.nodes, &running, &wanting, minimum);
-    let decisions = match decide_all(scenario, running, &wanting) {
+    let decisions = match decide_all(scenario, running.clone(), &wanting, tier.limits) {
         Ok(decisions) => decisions,
         Err(what) => return Verdict::Wrong(what),
     };
@@ -45,7 +75,17 @@ pub(crate) fn judge(scenario: &Scenario) -> Verdict {
         (Some(Decision::Place(placement)), true) if placement.seats.len() < minimum => {
             Verdict::Wrong("fewer than the minimum were placed".to_owned())
         }
-        (Some(Decision::Place(_)), true) => Verdict::Placed,
+        (Some(Decision::Place(placement)), true) => {
+            let more = placement.seats.len() + 1;
+            let can_be_more = || {
+                more <= wanting.len()
+                    && placeable_with(&scenario.storage, &scenario.nodes, &running, &wanting, more)
+            };
+            if tier.is_best && !shares_an_unbound_claim(scenario) && can_be_more() {
+                return Verdict::Wrong(format!("not the best: {} of {} are placed", more - 1, wanting.len()));
+            }
+            Verdict::Placed
+        }
         (Some(Decision::Wait(waiting)), possible) => match &waiting.refusal {
             Refusal::Undecided(_) => Verdict::Undecided,
             Refusal::NoRoom(_) if possible => Verdict::Wrong("refused, but a placement exists".to_owned()),
@@ -63,9 +103,14 @@ pub(crate) fn judge(scenario: &Scenario) -> Verdict {
 }
 
 /// All decisions about an instance; members that get a seat run from then on. An error says what is not valid.
-fn decide_all(scenario: &Scenario, mut running: Vec<Pod>, wanting: &[Pod]) -> Result<Vec<Decision>, String> {
+fn decide_all(
+    scenario: &Scenario,
+    mut running: Vec<Pod>,
+    wanting: &[Pod],
+    limits: Limits,
+) -> Result<Vec<Decision>, String> {
     let now = Time(0);
-    let mut engine = told(scenario);
+    let mut engine = told(scenario, limits);
     let mut known = scenario.storage.clone();
     let mut decisions = Vec::new();
     while decisions.len() < DECISIONS_MAX {
@@ -98,9 +143,9 @@ fn decide_all(scenario: &Scenario, mut running: Vec<Pod>, wanting: &[Pod]) -> Re
 }
 
 /// An engine that has been told of everything.
-pub(crate) fn told(scenario: &Scenario) -> Engine {
+pub(crate) fn told(scenario: &Scenario, limits: Limits) -> Engine {
     let now = Time(0);
-    let mut engine = Engine::new(Config::default());
+    let mut engine = Engine::new(Config { limits, ..Config::default() });
     for node in &scenario.nodes {
         engine.apply(Event::NodeSet(Box::new(node.clone())), now);
     }

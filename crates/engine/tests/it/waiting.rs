@@ -136,3 +136,23 @@ fn work_beyond_a_share_is_left_to_the_next_call() {
     }
     assert!(calls >= 40);
 }
+
+#[test]
+fn an_incomplete_gang_holds_room_that_comes_bit_by_bit() {
+    let mut world = World::parse(
+        "node a gpu=1
+         group g gang=3
+         pod w-0 group=g gpu=1 on=a
+         pod w-1 group=g gpu=1
+         pod w-2 group=g gpu=1",
+    );
+    world.settle();
+    world.add("node b gpu=1");
+    world.settle();
+    world.add("pod newcomer gpu=1");
+    world.settle();
+    assert_eq!(world.pod("newcomer").node, None, "the room is held for the gang that has begun");
+    world.add("node c gpu=1");
+    world.settle();
+    assert!(world.pod("w-1").node.is_some() && world.pod("w-2").node.is_some());
+}

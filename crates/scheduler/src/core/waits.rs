@@ -105,6 +105,7 @@ mod tests {
                 best: None,
                 needed: 3,
                 is_pinned: false,
+                missing_labels: vec![],
             };
             Refusal::NoRoom(NoRoom {
                 needed: 3,

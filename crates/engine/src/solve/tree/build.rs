@@ -3,6 +3,7 @@
 
 use super::ground::{Ground, Region};
 use crate::solve::Seats;
+use crate::solve::budget::{Budget, DIVISION};
 use crate::solve::request::SliceRule;
 use crate::state::hierarchy::NO_DOMAIN;
 use std::cmp::Reverse;
@@ -15,7 +16,7 @@ const CELLS_MAX: usize = 64;
 const ROUNDS_MAX: usize = 4;
 
 /// Seats for the tree, if any are found.
-pub(super) fn solve(ground: &Ground<'_>) -> Option<Seats> {
+pub(super) fn solve(ground: &Ground<'_>, budget: &mut Budget) -> Option<Seats> {
     if !ground.problem.constraints.is_empty() {
         return None;
     }
@@ -25,6 +26,8 @@ pub(super) fn solve(ground: &Ground<'_>) -> Option<Seats> {
         seats: Vec::new(),
         placed: vec![0; ground.tree.parts.len()],
         anti_affinity: vec![None; ground.tree.parts.len()],
+        budget,
+        is_over: false,
     };
     let everywhere: Region = vec![true; ground.problem.bins.len()];
     let is_done = build.place(0, &everywhere) && ground.tree.is_met(&build.placed);
@@ -43,9 +46,23 @@ struct Build<'b, 'g> {
     placed: Vec<u32>,
     /// By part: the domain that keeps it away from its siblings.
     anti_affinity: Vec<Option<u32>>,
+    budget: &'b mut Budget,
+    /// The budget has ended; from then on nothing is placed.
+    is_over: bool,
 }
 
 impl Build<'_, '_> {
+    fn can_spend(&mut self, steps: usize) -> bool {
+        self.is_over |= !self.budget.spend(steps);
+        !self.is_over
+    }
+
+    /// Steps that it takes to count the room for so many kinds in a region.
+    fn cost_of_rooms(&self, kinds: usize, region: &Region) -> usize {
+        let inside = region.iter().filter(|inside| **inside).count();
+        self.ground.looks(2) + inside * kinds * (2 + DIVISION * self.ground.problem.resources.len())
+    }
+
     /// Finds a place for a part, all of it if that is possible; false if it does not get what it needs.
     fn place(&mut self, part: usize, within: &Region) -> bool {
         let mark = self.seats.len();
@@ -54,8 +71,17 @@ impl Build<'_, '_> {
             None => (0, None),
         };
         let Some(rule) = rule else { return self.place_inside(part, within) };
-        let anchor = self.ground.anchor(part, parent, rule.level);
         let siblings = &self.ground.part(parent).children;
+        let running = self.ground.part(parent).running.len();
+        let per_domain = 32 * (siblings.len() + running);
+        if !self.can_spend(self.ground.cost_of_domains()) {
+            return false;
+        }
+        let few = self.ground.domains_in(parent, rule.level, within);
+        if !self.can_spend(few.len() * per_domain) {
+            return false;
+        }
+        let anchor = self.ground.anchor(part, parent, rule.level);
         let others = |domain: u32| {
             let there = |&&other: &&usize| {
                 other != part
@@ -64,7 +90,7 @@ impl Build<'_, '_> {
             };
             siblings.iter().filter(there).count() as u32
         };
-        let domains = self.ground.domains_in(parent, rule.level, within).into_iter();
+        let domains = few.into_iter();
         let mut domains: Vec<(Reverse<u32>, u32, u32)> = domains
             .filter(|&domain| anchor.allows(domain))
             .map(|domain| (Reverse(anchor.pull(domain)), others(domain), domain))
@@ -72,6 +98,9 @@ impl Build<'_, '_> {
             .collect();
         domains.sort_by_key(|&(pull, others, _)| (pull, others));
         for (.., domain) in domains.into_iter().take(TRIED_PER_LEVEL_MAX) {
+            if !self.can_spend(self.ground.looks(1)) {
+                break;
+            }
             let region = self.ground.within(parent, rule.level, domain, within);
             self.anti_affinity[part] = Some(domain);
             if self.place_inside(part, &region) {
@@ -90,6 +119,13 @@ impl Build<'_, '_> {
 
     fn place_inside(&mut self, part: usize, within: &Region) -> bool {
         let mark = self.seats.len();
+        let mut kinds = Vec::new();
+        self.gather_kinds(part, &mut kinds);
+        let levels = 1 + self.ground.part(part).levels.len();
+        let cost = levels * (self.ground.cost_of_domains() + self.ground.looks(2 + TRIED_PER_LEVEL_MAX));
+        if !self.can_spend(cost + self.cost_of_rooms(kinds.len(), within)) {
+            return false;
+        }
         let regions = self.regions(part, within);
         for region in &regions {
             if self.fill(part, region, true) {
@@ -99,6 +135,10 @@ impl Build<'_, '_> {
         }
         if self.ground.part(part).is_group {
             // Not everybody: where most have room.
+            let cost: usize = regions.iter().map(|region| self.cost_of_rooms(kinds.len(), region)).sum();
+            if !self.can_spend(cost) {
+                return false;
+            }
             let mut by_room: Vec<(Reverse<u64>, usize)> = regions
                 .iter()
                 .enumerate()
@@ -278,14 +318,21 @@ impl Build<'_, '_> {
             chunks.push((draw(&mut workers, rule.size), None));
         }
         chunks.retain(|(chunk, _)| !chunk.is_empty());
-        if let Some((first, _)) = chunks.first_mut() {
-            first.extend(leaders);
+        // Leaders need room beside a slice; so they join the smallest.
+        let members = |chunk: &Chunk| chunk.iter().map(|&(_, count)| count).sum::<u32>();
+        if let Some((smallest, _)) = chunks.iter_mut().min_by_key(|(chunk, _)| members(chunk)) {
+            smallest.extend(leaders);
         }
         chunks
     }
 
     /// A chunk into the domain with the least room that takes it.
     fn put_in_tightest(&mut self, part: usize, level: usize, chunk: &Chunk, region: &Region) -> bool {
+        if !self
+            .can_spend(self.cost_of_rooms(2 * chunk.len(), region) + self.ground.looks(TRIED_PER_LEVEL_MAX))
+        {
+            return false;
+        }
         let of_bin = self.ground.domains(part, level);
         let mut rooms: Vec<(u64, u32)> = Vec::new();
         let mut index: rustc_hash::FxHashMap<u32, usize> = rustc_hash::FxHashMap::default();
@@ -308,7 +355,9 @@ impl Build<'_, '_> {
 
     /// Everybody into as few cells of the narrowest level as possible: the roomiest first.
     fn spread_over_cells(&mut self, part: usize, chunk: &Chunk, region: &Region) -> bool {
-        if !self.ground.has_few_cells(part, region, CELLS_MAX) {
+        let looks = self.ground.looks(16 * (1 + self.ground.part(part).levels.len()));
+        let cost = looks + 2 * self.cost_of_rooms(chunk.len(), region);
+        if !self.can_spend(cost) || !self.ground.has_few_cells(part, region, CELLS_MAX) {
             return self.put(chunk, region);
         }
         let mut cells = self.ground.cells(part, region);
@@ -320,6 +369,9 @@ impl Build<'_, '_> {
         let wanted: u64 = chunk.iter().map(|&(_, count)| u64::from(count)).sum();
         let mut room = 0;
         for (_, cell) in cells {
+            if !self.can_spend(self.ground.looks(4)) {
+                break;
+            }
             room += self.fit(part, &cell);
             reached.iter_mut().zip(&cell).for_each(|(reached, inside)| *reached |= inside);
             if room >= wanted && self.put(chunk, &reached) {
@@ -343,6 +395,9 @@ impl Build<'_, '_> {
     fn put_some(&mut self, chunk: &Chunk, region: &Region) -> bool {
         let mut is_put = true;
         for &(kind, count) in chunk {
+            if !self.can_spend(2 * self.cost_of_rooms(1, region)) {
+                return false;
+            }
             let bins = (0..region.len()).filter(|&bin| region[bin]);
             let mut bins: Vec<(u64, usize)> =
                 bins.map(|bin| (self.copies(kind, bin), bin)).filter(|(copies, _)| *copies > 0).collect();

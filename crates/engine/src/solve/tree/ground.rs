@@ -2,6 +2,7 @@
 
 use super::anchor::Anchor;
 use super::objective::Merit;
+use crate::solve::budget::{Budget, DIVISION};
 use crate::solve::problem::Problem;
 use crate::solve::request::{Part, Request, Tree};
 use crate::solve::{Tables, request};
@@ -13,6 +14,14 @@ use tutti_model::Strength;
 /// A set of bins.
 pub(super) type Region = Vec<bool>;
 
+/// Steps that it takes to read the domain of a node.
+const STEPS_PER_LEVEL: usize = 4;
+
+fn levels_count(tree: &Tree) -> usize {
+    let level = |part: &Part| part.levels.len() + usize::from(part.hierarchy.is_some());
+    tree.parts.iter().map(level).sum()
+}
+
 /// A tree, a problem, and how they lie over each other.
 pub(super) struct Ground<'a> {
     pub(super) tree: Arc<Tree>,
@@ -22,14 +31,28 @@ pub(super) struct Ground<'a> {
     hierarchies: FxHashMap<HierarchyId, &'a Hierarchy>,
     /// By part: kinds of its own members.
     kinds_of: Vec<Vec<usize>>,
+    /// By part: kinds of its members and of those of all that is below it.
+    kinds_below: Vec<Vec<usize>>,
+    /// `kind_rooms[kind * bins + bin]`: copies that fit there by themselves.
+    kind_rooms: Vec<u64>,
     /// By part and bin: copies of its members that fit there, each kind by itself.
     rooms: Vec<Vec<u64>>,
 }
 
 impl<'a> Ground<'a> {
-    pub(super) fn new(request: &Request, tree: &Arc<Tree>, tables: &mut Tables<'a>) -> Self {
-        let problem = Problem::new(request, tables);
+    /// Nothing if the budget does not last.
+    pub(super) fn new(
+        request: &Request,
+        tree: &Arc<Tree>,
+        tables: &mut Tables<'a>,
+        budget: &mut Budget,
+    ) -> Option<Self> {
+        let problem = Problem::new(request, tables, budget)?;
         let relations = tables.relations;
+        let per_bin = problem.kinds.len() * (2 + DIVISION * problem.resources.len()) + tree.parts.len();
+        if !budget.spend(problem.bins.len() * (per_bin + STEPS_PER_LEVEL * levels_count(tree))) {
+            return None;
+        }
         let mut domains = FxHashMap::default();
         let mut hierarchies = FxHashMap::default();
         for id in tree.parts.iter().filter_map(|part| part.hierarchy) {
@@ -44,16 +67,49 @@ impl<'a> Ground<'a> {
         for (kind, belonging) in tree.kinds.iter().enumerate() {
             kinds_of[belonging.part].push(kind);
         }
+        let mut kinds_below = kinds_of.clone();
+        for (at, part) in tree.parts.iter().enumerate().rev() {
+            if let Some(parent) = part.parent {
+                let kinds = kinds_below[at].clone();
+                kinds_below[parent].extend(kinds);
+            }
+        }
+        let kinds = 0..problem.kinds.len();
+        let kind_rooms: Vec<u64> = kinds
+            .flat_map(|kind| (0..problem.bins.len()).map(move |bin| (kind, bin)))
+            .map(|(kind, bin)| problem.room_in(kind, bin))
+            .collect();
         let room = |kinds: &Vec<usize>| {
             // A shape that comes in several slices counts once.
             let mut kinds = kinds.clone();
             kinds.sort_by_key(|&kind| problem.kinds[kind].shape);
             kinds.dedup_by_key(|kind| problem.kinds[*kind].shape);
-            let copies = |bin| kinds.iter().map(|&kind| problem.room_in(kind, bin)).sum();
+            let copies = |bin| kinds.iter().map(|&kind| kind_rooms[kind * problem.bins.len() + bin]).sum();
             (0..problem.bins.len()).map(copies).collect()
         };
         let rooms = kinds_of.iter().map(room).collect();
-        Self { tree: Arc::clone(tree), domains, hierarchies, kinds_of, rooms, problem }
+        let tree = Arc::clone(tree);
+        Some(Self { tree, domains, hierarchies, kinds_of, kinds_below, kind_rooms, rooms, problem })
+    }
+
+    /// All bins.
+    pub(super) fn everywhere(&self) -> Region {
+        vec![true; self.problem.bins.len()]
+    }
+
+    /// Steps that it takes to look at every bin so many times.
+    pub(super) fn looks(&self, times: usize) -> usize {
+        16 + times * self.problem.bins.len()
+    }
+
+    /// Steps that it takes to list the domains of a region by name.
+    pub(super) fn cost_of_domains(&self) -> usize {
+        self.looks(16)
+    }
+
+    /// Steps that it takes to count the members of a part that have room.
+    pub(super) fn cost_of_fit(&self, part: usize) -> usize {
+        self.looks(4 * (1 + self.kinds_below[part].len()))
     }
 
     pub(super) fn part(&self, part: usize) -> &Part {
@@ -122,14 +178,37 @@ impl<'a> Ground<'a> {
         self.rooms[part][bin]
     }
 
-    /// How many of a group's members could be in a region, if each kind were by itself.
+    /// Copies of a kind that fit into a bin by themselves.
+    pub(super) fn kind_room(&self, kind: usize, bin: usize) -> u64 {
+        self.kind_rooms[kind * self.problem.bins.len() + bin]
+    }
+
+    /// How many of a part's members could be in a region, if each kind were by itself.
     pub(super) fn fit(&self, part: usize, region: &Region) -> u64 {
         let fit = |&kind: &usize| {
             let bins = (0..region.len()).filter(|&bin| region[bin]);
-            let room: u64 = bins.map(|bin| self.problem.room_in(kind, bin)).sum();
+            let room: u64 = bins.map(|bin| self.kind_room(kind, bin)).sum();
             room.min(u64::from(self.problem.kinds[kind].count))
         };
-        self.kinds_of[part].iter().map(fit).sum()
+        self.kinds_below[part].iter().map(fit).sum()
+    }
+
+    /// The same for the domains of a level, each by itself; by number of the domain.
+    pub(super) fn fit_by_domain(&self, part: usize, level: usize, region: &Region) -> Vec<u64> {
+        let of_bin = self.domains(part, level);
+        let width = of_bin.iter().filter(|domain| **domain != NO_DOMAIN).max().map_or(0, |max| max + 1);
+        let mut fit = vec![0; width as usize];
+        for &kind in &self.kinds_below[part] {
+            let count = u64::from(self.problem.kinds[kind].count);
+            let mut rooms = vec![0_u64; width as usize];
+            for (bin, &domain) in of_bin.iter().enumerate().filter(|&(bin, _)| region[bin]) {
+                if let Some(room) = rooms.get_mut(domain as usize) {
+                    *room = room.saturating_add(self.kind_room(kind, bin));
+                }
+            }
+            fit.iter_mut().zip(rooms).for_each(|(fit, room)| *fit += room.min(count));
+        }
+        fit
     }
 
     /// The cell of a bin, by the levels that a part lists.
@@ -144,6 +223,16 @@ impl<'a> Ground<'a> {
         let bins = (0..region.len()).filter(|&bin| region[bin]);
         bins.into_iter().all(|bin| {
             seen.insert(self.cell(part, bin));
+            seen.len() <= most
+        })
+    }
+
+    /// True if a region has at most so many domains of a level.
+    pub(super) fn has_few_domains(&self, part: usize, level: usize, region: &Region, most: usize) -> bool {
+        let of_bin = self.domains(part, level).iter().zip(region);
+        let mut seen: FxHashSet<u32> = FxHashSet::default();
+        of_bin.filter(|(domain, inside)| **inside && **domain != NO_DOMAIN).all(|(&domain, _)| {
+            seen.insert(domain);
             seen.len() <= most
         })
     }

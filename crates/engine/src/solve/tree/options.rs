@@ -2,11 +2,16 @@
 
 use super::ground::{Ground, Region};
 use super::objective::Merit;
+use super::slicing::Slicing;
 use crate::rules::quota::Quota;
+use crate::solve::budget::Budget;
 use crate::solve::request::{RunningMember, SliceRule};
-use crate::state::hierarchy::{Cell, NO_DOMAIN};
-use rustc_hash::FxHashMap;
+use crate::state::hierarchy::Cell;
+use crate::state::shape::ShapeId;
 use tutti_model::Strength;
+
+/// Steps that it takes to tell what a choice is worth, beside looking at bins.
+const STEPS_PER_MERIT: usize = 128;
 
 /// What has been chosen so far.
 pub(super) struct Place {
@@ -60,6 +65,11 @@ impl Place {
         &self.everywhere
     }
 
+    /// The bins that were chosen for a part, if that has been done.
+    pub(super) fn chosen(&self, part: usize) -> Option<&Region> {
+        self.regions[part].as_ref()
+    }
+
     /// Steps of the budget that it takes to look at the bins.
     pub(super) fn cost(&self, ground: &Ground<'_>) -> usize {
         4 * self.everywhere.len() * ground.tree.kinds.len()
@@ -111,13 +121,24 @@ enum Step {
 pub(super) struct Steps<'s, 'g> {
     ground: &'s Ground<'g>,
     steps: Vec<Step>,
-    /// By step: the best that could still come of it and all later ones.
+    /// By part: how many members are placed.
+    placed: Vec<u32>,
+    /// Only the widest choices are looked at: what others allow, they allow, too.
+    is_loose: bool,
+    /// By step: the best that could still come of it and all later ones. Not if only the widest choices are looked at.
     hopes: Vec<Merit>,
 }
 
 impl<'s, 'g> Steps<'s, 'g> {
     /// By part, how many members are placed, and how many of those do not lead.
-    pub(super) fn new(ground: &'s Ground<'g>, placed: &[u32], workers: &[u32]) -> Self {
+    /// Nothing if the budget does not last.
+    pub(super) fn new(
+        ground: &'s Ground<'g>,
+        placed: &[u32],
+        workers: &[u32],
+        is_loose: bool,
+        budget: &mut Budget,
+    ) -> Option<Self> {
         let mut is_active: Vec<bool> = placed.iter().map(|&count| count > 0).collect();
         for at in (0..is_active.len()).rev() {
             if let Some(parent) = ground.part(at).parent {
@@ -140,23 +161,46 @@ impl<'s, 'g> Steps<'s, 'g> {
             }
             steps.extend(slices.into_iter().map(|slice| Step::Slice(part, rule, slice)));
         }
+        let mut this = Self { ground, steps, placed: placed.to_vec(), is_loose, hopes: Vec::new() };
+        if is_loose {
+            return Some(this);
+        }
         let mut hopes = vec![Merit::default()];
-        for step in steps.iter().rev() {
-            let mut hope = Merit::default();
+        for step in this.steps.iter().rev() {
+            let mut hope = match *step {
+                Step::Part(part) => this.best_of_part(part, budget)?,
+                _ => Merit::default(),
+            };
             let (Step::Part(part) | Step::Slice(part, ..) | Step::Cut(part, ..) | Step::Lead(part, _)) =
                 *step;
+            // Its own members, and those whom a composite keeps apart.
             hope.pull = ground.part(part).running.len() as u32 * 2;
-            if matches!(step, Step::Part(_)) {
-                let levels = ground.part(part).levels.iter().enumerate();
-                for (level, _) in levels.filter(|(_, strength)| **strength == Strength::Preferred) {
-                    hope.meet(level);
-                }
-            }
             let later = hopes.last().cloned().unwrap_or_default();
             hopes.push(hope.and(&later));
         }
         hopes.reverse();
-        Self { ground, steps, hopes }
+        this.hopes = hopes;
+        Some(this)
+    }
+
+    /// The best that a part could choose if everything were for it, but for the pull of members that run. Merits are
+    /// compared in order and added, so that a sum of the best is never worse than any sum.
+    fn best_of_part(&self, part: usize, budget: &mut Budget) -> Option<Merit> {
+        let asks = self.ground.part(part);
+        if asks.is_group && !asks.levels.is_empty() {
+            let choice = |_: Region, own: &Merit| Choice {
+                merit: Merit { pull: 0, ..own.clone() },
+                what: What::Mask(Vec::new(), Region::new()),
+            };
+            let choices = self.cells(part, &self.ground.everywhere(), choice, budget)?;
+            return Some(choices.into_iter().map(|choice| choice.merit).max().unwrap_or_default());
+        }
+        let mut hope = Merit::default();
+        let levels = asks.levels.iter().enumerate();
+        for (level, _) in levels.filter(|(_, strength)| **strength == Strength::Preferred) {
+            hope.meet(level);
+        }
+        Some(hope)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -168,24 +212,29 @@ impl<'s, 'g> Steps<'s, 'g> {
         &self.hopes[at]
     }
 
-    /// What can be chosen, the best first.
-    pub(super) fn options(&self, at: usize, place: &Place) -> Vec<Choice> {
+    /// What can be chosen, the best first; nothing if the budget does not last.
+    pub(super) fn options(&self, at: usize, place: &Place, budget: &mut Budget) -> Option<Options> {
         let mut choices = match self.steps[at] {
-            Step::Part(part) => self.part(part, place),
-            Step::Slice(part, rule, slice) => self.slice(part, rule, slice, place),
-            Step::Cut(part, rule, workers) => self.cut(part, rule, workers, place),
-            Step::Lead(part, rule) => self.lead(part, rule, place),
+            Step::Part(part) => self.part(part, place, budget)?,
+            Step::Slice(part, rule, slice) => self.slice(part, rule, slice, place, budget)?,
+            Step::Cut(part, rule, workers) => {
+                return Some(Options::Cuts(self.cuts(part, rule, workers, place, budget)?));
+            }
+            Step::Lead(part, rule) => self.lead(part, rule, place, budget)?,
         };
         choices.sort_by(|a, b| b.merit.cmp(&a.merit));
-        choices
+        Some(Options::Listed(choices.into_iter()))
     }
 
-    fn part(&self, part: usize, place: &Place) -> Vec<Choice> {
+    fn part(&self, part: usize, place: &Place, budget: &mut Budget) -> Option<Vec<Choice>> {
         let ground = self.ground;
+        if !budget.spend(ground.looks(1) + ground.cost_of_domains()) {
+            return None;
+        }
         let within = place.region(ground, part).clone();
         let parent = ground.part(part).parent;
         let Some((parent, rule)) = parent.and_then(|at| Some((at, ground.part(at).spread?))) else {
-            return self.inside(part, &within, None, &Merit::default());
+            return self.inside(part, &within, None, &Merit::default(), budget);
         };
         let anchor = ground.anchor(part, parent, rule.level);
         let has_room = |&domain: &u32| {
@@ -196,18 +245,30 @@ impl<'s, 'g> Steps<'s, 'g> {
             };
             anchor.allows(domain) && (siblings.filter(there).count() as u32) < rule.most
         };
-        let domains = ground.domains_in(parent, rule.level, &within).into_iter().filter(has_room);
-        domains
-            .flat_map(|domain| {
+        let siblings = ground.part(parent).children.len() + ground.part(parent).running.len();
+        let mut choices = Vec::new();
+        for domain in ground.domains_in(parent, rule.level, &within) {
+            if !budget.spend(ground.looks(1) + 32 * siblings) {
+                return None;
+            }
+            if has_room(&domain) {
                 let region = ground.within(parent, rule.level, domain, &within);
                 let merit = Merit { pull: anchor.pull(domain), ..Merit::default() };
-                self.inside(part, &region, Some(domain), &merit)
-            })
-            .collect()
+                choices.extend(self.inside(part, &region, Some(domain), &merit, budget)?);
+            }
+        }
+        Some(choices)
     }
 
     /// What a part can choose within a region.
-    fn inside(&self, part: usize, within: &Region, anti_affinity: Option<u32>, merit: &Merit) -> Vec<Choice> {
+    fn inside(
+        &self,
+        part: usize,
+        within: &Region,
+        anti_affinity: Option<u32>,
+        merit: &Merit,
+        budget: &mut Budget,
+    ) -> Option<Vec<Choice>> {
         let ground = self.ground;
         let choice = |region: Region, own: &Merit| Choice {
             merit: merit.and(own),
@@ -215,33 +276,73 @@ impl<'s, 'g> Steps<'s, 'g> {
         };
         let required = ground.part(part).required();
         let Some(narrowest) = ground.part(part).narrowest() else {
-            return vec![choice(within.clone(), &Merit::default())];
+            return Some(vec![choice(within.clone(), &Merit::default())]);
         };
         if ground.part(part).is_group {
-            return self.cells(part, within, choice);
+            return self.cells(part, within, choice, budget);
         }
         let mut choices = Vec::new();
         if required.is_none() {
             choices.push(choice(within.clone(), &Merit::default()));
         }
-        for level in required.unwrap_or(0)..=narrowest {
+        let last = if self.is_loose { required } else { Some(narrowest) };
+        for level in last.map_or(0..0, |last| required.unwrap_or(0)..last + 1) {
+            if !budget.spend(ground.cost_of_domains()) {
+                return None;
+            }
             for domain in ground.domains_in(part, level, within) {
+                if !budget.spend(STEPS_PER_MERIT + ground.looks(1) + 8 * ground.part(part).running.len()) {
+                    return None;
+                }
                 if self.is_allowed(part, level, domain) {
                     let own = ground.merit_of_place(part, &[Cell { depth: level + 1, domain }]);
                     choices.push(choice(ground.within(part, level, domain, within), &own));
                 }
             }
         }
-        choices
+        Some(choices)
     }
 
     /// Every set of cells that a group can be in.
-    fn cells(&self, part: usize, within: &Region, choice: impl Fn(Region, &Merit) -> Choice) -> Vec<Choice> {
+    fn cells(
+        &self,
+        part: usize,
+        within: &Region,
+        choice: impl Fn(Region, &Merit) -> Choice,
+        budget: &mut Budget,
+    ) -> Option<Vec<Choice>> {
         let ground = self.ground;
+        let levels = ground.part(part).levels.len();
+        if !budget.spend(ground.looks(8 + 4 * levels)) {
+            return None;
+        }
         let cells = ground.cells(part, within);
-        let Some(hierarchy) = ground.hierarchy(part) else { return Vec::new() };
+        let Some(hierarchy) = ground.hierarchy(part) else { return Some(Vec::new()) };
+        let running = ground.part(part).running.len();
+        let cost =
+            STEPS_PER_MERIT + 8 * (1 + levels) * running + ground.looks(4 + 2 * cells.len() + 4 * levels);
+        if cells.len() > 16 || !budget.spend(cost << cells.len()) {
+            return None;
+        }
         let required = ground.part(part).required();
         let mut choices = Vec::new();
+        if self.is_loose {
+            let mut add = |region: Region| {
+                if ground.fit(part, &region) >= u64::from(self.placed[part]) {
+                    choices.push(choice(region, &Merit::default()));
+                }
+            };
+            match required {
+                None => add(within.clone()),
+                Some(level) => {
+                    let domains = ground.domains_in(part, level, within).into_iter();
+                    for domain in domains.filter(|&domain| self.is_allowed(part, level, domain)) {
+                        add(ground.within(part, level, domain, within));
+                    }
+                }
+            }
+            return Some(choices);
+        }
         for set in 1..1_usize << cells.len() {
             let chosen: Vec<&(Cell, Region)> =
                 cells.iter().enumerate().filter(|(at, _)| set >> at & 1 == 1).map(|(_, cell)| cell).collect();
@@ -254,10 +355,13 @@ impl<'s, 'g> Steps<'s, 'g> {
                 }
             }
             let bins = 0..within.len();
-            let region = bins.map(|bin| chosen.iter().any(|(_, cell)| cell[bin])).collect();
+            let region: Region = bins.map(|bin| chosen.iter().any(|(_, cell)| cell[bin])).collect();
+            if ground.fit(part, &region) < u64::from(self.placed[part]) {
+                continue;
+            }
             choices.push(choice(region, &ground.merit_of_cells(part, &names)));
         }
-        choices
+        Some(choices)
     }
 
     /// True if members that run allow a part to go to a domain of the narrowest required level, or of a narrower one.
@@ -271,59 +375,113 @@ impl<'s, 'g> Steps<'s, 'g> {
         self.ground.anchor(part, part, required).allows(domain)
     }
 
-    fn slice(&self, part: usize, rule: SliceRule, slice: u32, place: &Place) -> Vec<Choice> {
+    fn slice(
+        &self,
+        part: usize,
+        rule: SliceRule,
+        slice: u32,
+        place: &Place,
+        budget: &mut Budget,
+    ) -> Option<Vec<Choice>> {
         let ground = self.ground;
+        let slices = ground.kinds_of(part).len();
+        let twins = slices * (slices + ground.part(part).running.len());
+        if !budget.spend(ground.cost_of_domains() + 8 * (twins + ground.part(part).running.len())) {
+            return None;
+        }
         let within = place.region(ground, part);
         let anchor =
             ground.anchor_of(part, part, rule.level, |running: &RunningMember| running.slice == Some(slice));
-        let of_slice = |&kind: &usize| ground.tree.kinds[kind].slice == Some(slice);
-        let kinds: Vec<usize> = ground.kinds_of(part).iter().copied().filter(of_slice).collect();
-        let domains = ground.domains_in(part, rule.level, within).into_iter();
+        let kinds = self.kinds_of_slice(part, slice);
+        let mut domains = ground.domains_in(part, rule.level, within);
+        // Slices that are alike are interchangeable; so they take domains in ascending order.
+        if let Some(twin) = self.twin(part, slice)
+            && let Some(bin) =
+                place.masks[twin].as_ref().and_then(|mask| mask.iter().position(|is_in| *is_in))
+        {
+            let taken = ground.domains(part, rule.level)[bin];
+            let first = domains.iter().position(|&domain| domain == taken).unwrap_or(0);
+            domains.drain(..first);
+        }
+        if !budget.spend(domains.len() * ground.looks(1)) {
+            return None;
+        }
+        let domains = domains.into_iter();
         let choice = |domain: u32| Choice {
             merit: Merit { pull: anchor.pull(domain), ..Merit::default() },
             what: What::Mask(kinds.clone(), ground.within(part, rule.level, domain, within)),
         };
         let choices: Vec<Choice> = domains.filter(|&domain| anchor.allows(domain)).map(choice).collect();
         if !choices.is_empty() {
-            return choices;
+            return Some(choices);
         }
         // There is no place for this slice, which says nothing about the others: nobody of it is placed.
         let nowhere = vec![false; within.len()];
-        vec![Choice { merit: Merit::default(), what: What::Mask(kinds, nowhere) }]
+        Some(vec![Choice { merit: Merit::default(), what: What::Mask(kinds, nowhere) }])
+    }
+
+    fn kinds_of_slice(&self, part: usize, slice: u32) -> Vec<usize> {
+        let of_slice = |&kind: &usize| self.ground.tree.kinds[kind].slice == Some(slice);
+        self.ground.kinds_of(part).iter().copied().filter(of_slice).collect()
+    }
+
+    /// A kind of the last slice before this one that has the same members, if nobody of either runs.
+    fn twin(&self, part: usize, slice: u32) -> Option<usize> {
+        let ground = self.ground;
+        let runs = |slice: u32| ground.part(part).running.iter().any(|running| running.slice == Some(slice));
+        let members = |slice: u32| -> Vec<(ShapeId, u32)> {
+            let kinds = self.kinds_of_slice(part, slice).into_iter().map(|kind| &ground.problem.kinds[kind]);
+            let mut members: Vec<(ShapeId, u32)> = kinds.map(|kind| (kind.shape, kind.count)).collect();
+            members.sort_unstable();
+            members
+        };
+        let own = members(slice);
+        let slices = ground.kinds_of(part).iter().filter_map(|&kind| ground.tree.kinds[kind].slice);
+        let is_alike = |&other: &u32| other < slice && !runs(other) && members(other) == own;
+        let twin = slices.filter(is_alike).max().filter(|_| !runs(slice))?;
+        self.kinds_of_slice(part, twin).first().copied()
     }
 
     /// Every way to hand out the slices that may be begun.
-    fn cut(&self, part: usize, rule: SliceRule, workers: u32, place: &Place) -> Vec<Choice> {
+    fn cuts(
+        &self,
+        part: usize,
+        rule: SliceRule,
+        workers: u32,
+        place: &Place,
+        budget: &mut Budget,
+    ) -> Option<Cuts> {
         let ground = self.ground;
+        if !budget.spend(ground.cost_of_domains() + ground.cost_of_fit(part) + ground.looks(2)) {
+            return None;
+        }
         let within = place.region(ground, part);
-        let anchor = ground.anchor_of(part, part, rule.level, |running: &RunningMember| !running.leads);
-        let homes: FxHashMap<u32, u32> = anchor.domains().collect();
-        let slices_of = |members: u32| members.div_ceil(rule.size);
-        let begun: u32 = homes.values().map(|&members| slices_of(members)).sum();
-        let in_domains: u32 = homes.values().sum();
-        let more = slices_of(in_domains + workers).saturating_sub(begun);
+        let slicing = Slicing::new(ground.hierarchy(part)?, ground.part(part), rule);
         let domain_of = ground.domains(part, rule.level);
-        let mut domains = ground.domains_in(part, rule.level, within);
-        domains.retain(|&domain| domain != NO_DOMAIN);
-        let width = domain_of.iter().filter(|domain| **domain != NO_DOMAIN).max().map_or(0, |max| max + 1);
+        let rooms = ground.fit_by_domain(part, rule.level, within);
+        let domains = ground.domains_in(part, rule.level, within);
         let kinds: Vec<bool> = (0..ground.tree.kinds.len())
             .map(|kind| ground.tree.kinds[kind].part == part && !ground.tree.kinds[kind].leads)
             .collect();
-        let quota = |extra: &[u32]| {
-            let mut most = vec![0; width as usize];
-            for (&domain, &extra) in domains.iter().zip(extra) {
-                let members = homes.get(&domain).copied().unwrap_or(0);
-                most[domain as usize] = (slices_of(members) + extra) * rule.size - members;
-            }
-            let quota = Quota { kinds: kinds.clone(), domain: domain_of.to_vec(), most };
-            Choice { merit: Merit::default(), what: What::Quota(part, quota) }
+        // Nobody begins more slices in a domain than there is room for.
+        let most = |&domain: &u32| {
+            let share = slicing.share(domain, rooms[domain as usize]);
+            (share.whole + share.part.min(1)).min(u64::from(u32::MAX)) as u32
         };
-        compositions(more, domains.len()).iter().map(|extra| quota(extra)).collect()
+        let most: Vec<u32> = domains.iter().map(most).collect();
+        let in_all = most.iter().fold(0_u32, |sum, &most| sum.saturating_add(most));
+        let extra = slicing.extra(u64::from(workers)).min(u64::from(in_all)) as u32;
+        let missing = domains.iter().map(|&domain| slicing.missing(domain) as u32).collect();
+        let quota = Quota { kinds, domain: domain_of.to_vec(), most: vec![0; rooms.len()] };
+        Some(Cuts { part, size: rule.size, domains, missing, quota, divisions: Divisions::new(extra, most) })
     }
 
     /// Leaders are where there are members of a slice, or will be.
-    fn lead(&self, part: usize, rule: SliceRule, place: &Place) -> Vec<Choice> {
+    fn lead(&self, part: usize, rule: SliceRule, place: &Place, budget: &mut Budget) -> Option<Vec<Choice>> {
         let ground = self.ground;
+        if !budget.spend(ground.cost_of_domains() + 8 * ground.part(part).running.len()) {
+            return None;
+        }
         let within = place.region(ground, part);
         let anchor = ground.anchor_of(part, part, rule.level, |running: &RunningMember| !running.leads);
         let is_begun = |&domain: &u32| {
@@ -332,37 +490,115 @@ impl<'s, 'g> Steps<'s, 'g> {
         };
         let kinds = ground.kinds_of(part).iter().copied();
         let kinds: Vec<usize> = kinds.filter(|&kind| ground.tree.kinds[kind].leads).collect();
-        let domains = ground.domains_in(part, rule.level, within).into_iter().filter(is_begun);
+        let domains: Vec<u32> =
+            ground.domains_in(part, rule.level, within).into_iter().filter(is_begun).collect();
+        if !budget.spend(domains.len() * ground.looks(1)) {
+            return None;
+        }
         let choice = |domain| Choice {
             merit: Merit::default(),
             what: What::Mask(kinds.clone(), ground.within(part, rule.level, domain, within)),
         };
-        domains.map(choice).collect()
+        Some(domains.into_iter().map(choice).collect())
     }
 }
 
-/// All ways to write a number as a sum of so many numbers.
-fn compositions(number: u32, parts: usize) -> Vec<Vec<u32>> {
-    match parts {
-        0 if number == 0 => vec![Vec::new()],
-        0 => Vec::new(),
-        _ => (0..=number)
-            .flat_map(|first| {
-                let rest = compositions(number - first, parts - 1);
-                rest.into_iter().map(move |rest| [vec![first], rest].concat())
-            })
-            .collect(),
+/// What can be chosen in a step.
+pub(super) enum Options {
+    Listed(std::vec::IntoIter<Choice>),
+    Cuts(Cuts),
+}
+
+impl Iterator for Options {
+    type Item = Choice;
+
+    fn next(&mut self) -> Option<Choice> {
+        match self {
+            Self::Listed(choices) => choices.next(),
+            Self::Cuts(cuts) => cuts.next(),
+        }
     }
+}
+
+/// Ways to divide members into slices, one after the other.
+pub(super) struct Cuts {
+    part: usize,
+    size: u32,
+    domains: Vec<u32>,
+    /// By domain: seats that slices lack which have begun.
+    missing: Vec<u32>,
+    quota: Quota,
+    divisions: Divisions,
+}
+
+impl Cuts {
+    fn next(&mut self) -> Option<Choice> {
+        let extra = self.divisions.next()?;
+        let mut quota = self.quota.clone();
+        for ((&domain, missing), extra) in self.domains.iter().zip(&self.missing).zip(extra) {
+            quota.most[domain as usize] = missing.saturating_add(extra.saturating_mul(self.size));
+        }
+        Some(Choice { merit: Merit::default(), what: What::Quota(self.part, quota) })
+    }
+}
+
+/// All ways to write a number as a sum of numbers of which each has its limit, in lexical order.
+struct Divisions {
+    most: Vec<u32>,
+    next: Option<Vec<u32>>,
+}
+
+impl Divisions {
+    fn new(number: u32, most: Vec<u32>) -> Self {
+        let mut first = vec![0; most.len()];
+        let is_done = fill(&mut first, &most, number);
+        Self { most, next: is_done.then_some(first) }
+    }
+
+    fn next(&mut self) -> Option<Vec<u32>> {
+        let current = self.next.take()?;
+        // The last number that can grow because something behind it can shrink.
+        let mut behind = 0_u32;
+        for at in (0..current.len()).rev() {
+            if behind > 0 && current[at] < self.most[at] {
+                let mut next = current.clone();
+                next[at] += 1;
+                fill(&mut next[at + 1..], &self.most[at + 1..], behind - 1);
+                self.next = Some(next);
+                break;
+            }
+            behind += current[at];
+        }
+        Some(current)
+    }
+}
+
+/// Makes the last of some numbers as large as they can be; false if their sum cannot be reached.
+fn fill(numbers: &mut [u32], most: &[u32], sum: u32) -> bool {
+    let mut left = sum;
+    for (number, &most) in numbers.iter_mut().zip(most).rev() {
+        *number = most.min(left);
+        left -= *number;
+    }
+    left == 0
 }
 
 #[cfg(test)]
 mod tests {
-    use super::compositions;
+    use super::Divisions;
+
+    fn all(number: u32, most: &[u32]) -> Vec<Vec<u32>> {
+        let mut divisions = Divisions::new(number, most.to_vec());
+        std::iter::from_fn(|| divisions.next()).collect()
+    }
 
     #[test]
     fn every_sum_is_listed_once() {
-        assert_eq!(compositions(2, 2), [[0, 2], [1, 1], [2, 0]]);
-        assert_eq!(compositions(3, 3).len(), 10);
-        assert!(compositions(1, 0).is_empty());
+        assert_eq!(all(2, &[9, 9]), [[0, 2], [1, 1], [2, 0]]);
+        assert_eq!(all(3, &[9, 9, 9]).len(), 10);
+        assert_eq!(all(3, &[1, 2, 1]), [[0, 2, 1], [1, 1, 1], [1, 2, 0]]);
+        assert_eq!(all(0, &[]), [Vec::<u32>::new()]);
+        assert!(all(1, &[]).is_empty());
+        assert!(all(3, &[1, 1]).is_empty());
     }
 }

@@ -1,18 +1,22 @@
 //! How many members of each team are to be placed: all ways that give the tree what it needs, more members first.
 
 use super::exact::Team;
+use crate::solve::budget::Budget;
 use crate::solve::request::Tree;
 
-/// All ways, or nothing if there are more than `most`.
-pub(super) fn list(tree: &Tree, teams: &[Team], most: usize) -> Option<Vec<Vec<u32>>> {
+/// All ways, or nothing if there are more than `most` or the budget does not last.
+pub(super) fn list(tree: &Tree, teams: &[Team], most: usize, budget: &mut Budget) -> Option<Vec<Vec<u32>>> {
     let mut ways = 1_usize;
     for team in teams {
-        ways = ways.checked_mul(team.count as usize + 1).filter(|&ways| ways <= most)?;
+        ways = ways.checked_mul(team.most as usize + 1).filter(|&ways| ways <= most)?;
+    }
+    if !budget.spend(ways * (64 + 8 * (tree.parts.len() + teams.len()))) {
+        return None;
     }
     let mut targets: Vec<Vec<u32>> = (0..ways)
         .map(|mut number| {
             let digit = |team: &Team| {
-                let base = team.count as usize + 1;
+                let base = team.most as usize + 1;
                 let digit = number % base;
                 number /= base;
                 digit as u32

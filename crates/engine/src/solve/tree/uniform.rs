@@ -4,18 +4,20 @@
 use super::anchor::Anchor;
 use super::shortages;
 use crate::score::packing;
+use crate::solve::budget::Budget;
 use crate::solve::request::Part;
 use crate::solve::{Outcome, Tables};
 use crate::state::hierarchy::{Cell, Hierarchy, HierarchyId, NO_DOMAIN};
 use crate::state::nodes::{NodeId, NodeTable};
 use crate::state::shape::{Shape, ShapeId};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
+use tutti_model::Strength;
 
 /// Cells of which every subset is looked at. With more, a few large ones are taken and a small one last.
-const CELLS_LISTED_MAX: usize = 10;
+pub(super) const CELLS_LISTED_MAX: usize = 10;
 
 /// A cell that members can go to.
 #[derive(Debug, Clone)]
@@ -27,7 +29,7 @@ struct Vacancy {
 }
 
 /// A domain that all members are in; `None` is the whole cluster.
-type Container = Option<(usize, u32)>;
+pub(super) type Container = Option<(usize, u32)>;
 
 pub(super) fn solve(
     part: &Part,
@@ -35,6 +37,7 @@ pub(super) fn solve(
     (shape, wanted): (ShapeId, u32),
     need: u32,
     tables: &mut Tables<'_>,
+    budget: &mut Budget,
 ) -> Outcome {
     let shape_id = shape;
     let shape = Arc::clone(tables.shapes.get(shape_id));
@@ -42,13 +45,22 @@ pub(super) fn solve(
     let room = tables.rooms.of(shape_id, &shape, tables.nodes, tables.changes);
     let total = room.total();
     let (sums, by_node) = room.by_domain(id, &tables.relations.hierarchies);
+    // Nothing is searched for; what is looked at grows with the number of domains.
+    budget.charge(2 * sums.iter().map(Vec::len).sum::<usize>());
     let question = Question { part, tree, sums, by_node, total, wanted };
     match question.best(need) {
         Some((cells, target)) => {
             let seats = question.seats(&cells, target, &shape, tables.nodes);
             Outcome::Placed(seats.into_iter().map(|(node, count)| (0, node, count)).collect())
         }
-        None => Outcome::Infeasible(shortages::one_shape(part, id, &shape, shape_id, need, tables)),
+        None => Outcome::Infeasible(shortages::one_shape(
+            part,
+            id,
+            &shape,
+            (shape_id, need, None),
+            tables,
+            budget,
+        )),
     }
 }
 
@@ -105,19 +117,19 @@ impl Question<'_> {
             return (target >= need).then(|| (vec![None], target));
         };
         let anchor = Anchor::new(self.tree, level, self.part.running.iter().map(|running| running.node));
-        let mut best = (0, 0);
+        let mut best = (0, 0, Vec::new());
         let mut domains: Vec<Container> = Vec::new();
         for (domain, &room) in self.sums[level].iter().enumerate() {
             let (domain, takes) = (domain as u32, take(room));
             if takes < need || takes < best.0 || !anchor.allows(domain) {
                 continue;
             }
-            let merit = (takes, anchor.pull(domain));
+            let merit = (takes, anchor.pull(domain), wide_levels_met(self.part, self.tree, level, domain));
             if merit > best {
                 best = merit;
                 domains.clear();
-            }
-            if merit == best {
+                domains.push(Some((level, domain)));
+            } else if merit == best {
                 domains.push(Some((level, domain)));
             }
         }
@@ -128,13 +140,17 @@ impl Question<'_> {
     /// are met as can be.
     fn narrow_down(&self, widest: &[Container], target: u32) -> Vec<Container> {
         let first = self.part.required().map_or(0, |required| required + 1);
+        if first >= self.part.levels.len() {
+            return widest.to_vec();
+        }
+        let inside: FxHashSet<Container> = widest.iter().copied().collect();
         let levels = (first..self.part.levels.len()).rev();
         for level in levels {
             let anchor = Anchor::new(self.tree, level, self.part.running.iter().map(|running| running.node));
             let fits = |&(domain, &room): &(usize, &u64)| {
                 room >= u64::from(target)
                     && anchor.is_all_in(domain as u32)
-                    && self.is_within(level, domain as u32, widest)
+                    && is_within(self.tree, level, domain as u32, &inside)
             };
             let found = self.sums[level].iter().enumerate().filter(fits);
             let found: Vec<Container> = found.map(|(domain, _)| Some((level, domain as u32))).collect();
@@ -143,13 +159,6 @@ impl Question<'_> {
             }
         }
         widest.to_vec()
-    }
-
-    fn is_within(&self, level: usize, domain: u32, containers: &[Container]) -> bool {
-        containers.iter().any(|container| match container {
-            None => true,
-            Some((wide, container)) => self.tree.ancestor(level, domain, *wide) == *container,
-        })
     }
 
     /// The cells of every container with room, by name.
@@ -168,7 +177,7 @@ impl Question<'_> {
             }
         };
         for level in wide.unwrap_or(0)..levels {
-            for (domain, room) in self.own_room(level).into_iter().enumerate() {
+            for (domain, room) in own_room(self.tree, self.sums, level, levels).into_iter().enumerate() {
                 add(Cell { depth: level + 1, domain: domain as u32 }, room);
             }
         }
@@ -180,20 +189,6 @@ impl Question<'_> {
             cells.sort_by_cached_key(|vacancy| self.tree.cell_path(vacancy.cell));
         }
         cells
-    }
-
-    /// Room in the domains of a level on nodes that are in no narrower domain.
-    fn own_room(&self, level: usize) -> Vec<u64> {
-        let mut own = self.sums[level].clone();
-        if level + 1 < self.part.levels.len() {
-            for (domain, room) in self.sums[level + 1].iter().enumerate() {
-                // A number that no domain has at present lies in none.
-                if let Some(own) = own.get_mut(self.tree.wider(level + 1, domain as u32) as usize) {
-                    *own -= room;
-                }
-            }
-        }
-        own
     }
 
     /// Members on the nodes of the cells, the fullest nodes first.
@@ -224,6 +219,46 @@ impl Question<'_> {
         }
         seats
     }
+}
+
+/// True if a domain lies in one of these, which are all of one level.
+pub(super) fn is_within(
+    tree: &Hierarchy,
+    level: usize,
+    domain: u32,
+    containers: &FxHashSet<Container>,
+) -> bool {
+    match containers.iter().flatten().next() {
+        Some(&(wide, _)) => containers.contains(&Some((wide, tree.ancestor(level, domain, wide)))),
+        None => containers.contains(&None),
+    }
+}
+
+/// Room in the domains of a level on nodes that are in no narrower domain, of so many levels.
+pub(super) fn own_room(tree: &Hierarchy, sums: &[Vec<u64>], level: usize, levels: usize) -> Vec<u64> {
+    let mut own = sums[level].clone();
+    if level + 1 < levels {
+        for (domain, room) in sums[level + 1].iter().enumerate() {
+            // A number that no domain has at present lies in none.
+            if let Some(own) = own.get_mut(tree.wider(level + 1, domain as u32) as usize) {
+                *own -= room;
+            }
+        }
+    }
+    own
+}
+
+/// Which preferred levels are met that are wider than the domain of a required one, widest first: those where all
+/// members run that run.
+pub(super) fn wide_levels_met(part: &Part, tree: &Hierarchy, level: usize, domain: u32) -> Vec<bool> {
+    if part.running.is_empty() {
+        return Vec::new();
+    }
+    let is_met = |wide: usize| {
+        let anchor = Anchor::new(tree, wide, part.running.iter().map(|running| running.node));
+        part.levels[wide] == Strength::Preferred && anchor.is_all_in(tree.ancestor(level, domain, wide))
+    };
+    (0..level).map(is_met).collect()
 }
 
 /// Cells that together take `target` members: the fewest that nobody of the group is in yet, then those with the least
