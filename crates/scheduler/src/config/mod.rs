@@ -203,6 +203,7 @@ impl Config {
             branches_max: self.search_branches_max,
             // Less than a second is a second.
             patience_seconds: NonZeroU32::new(self.gang_patience.as_secs_f64().ceil() as u32),
+            ..tutti_engine::Config::default()
         }
     }
 }
