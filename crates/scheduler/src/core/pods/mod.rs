@@ -155,7 +155,9 @@ impl Core {
         }
         self.set_standing(&key, standing);
         if has_ended {
+            // Of a pod that goes nothing has to be said any more, and an autoscaler must not make a node for it.
             self.evictions.cancel(&key);
+            self.pod_writes.cancel(&key);
         }
         if let Some(pod) = unreadable {
             self.bad_pod(&pod, ours, errors, now);

@@ -101,6 +101,10 @@ impl Sim {
         let Some(group) = self.server.pods.get(pod).and_then(|found| found.pod.group.as_ref()) else {
             return Ok(());
         };
+        // Of a tree the engine tells again only if the reason of the whole changes, not if that of one of its groups does.
+        if !self.server.above(group).is_empty() {
+            return Ok(());
+        }
         // While it ends, or while a gang is unwound, nothing is decided about it any more.
         let is_decided = replica.ending.is_none() && replica.core.gang_state(group).is_none();
         if !replica.has_heard_all() || !is_decided {
