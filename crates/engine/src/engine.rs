@@ -68,7 +68,7 @@ impl Engine {
             Event::GroupSet(group) => state.set_group(&UnitKey::Group(group.key.clone()), Some(*group)),
             Event::GroupGone(key) => state.set_group(&UnitKey::Group(key), None),
             Event::CompositeSet(group) => {
-                state.set_group(&UnitKey::Composite(group.key.clone()), Some(*group))
+                state.set_group(&UnitKey::Composite(group.key.clone()), Some(*group));
             }
             Event::CompositeGone(key) => state.set_group(&UnitKey::Composite(key), None),
             Event::NamespaceSet { name, labels } => state.set_namespace(&name, labels),
@@ -147,11 +147,11 @@ impl Engine {
                     self.steps_max = self.steps_max.max(budget.steps_spent());
                     quota.give_back(budget);
                     match tried {
-                        Ok(placement) => {
+                        Decision::Wait(waiting) => Some(waiting),
+                        placed => {
                             self.deciding = None;
-                            return Decision::Place(placement);
+                            return placed;
                         }
-                        Err(waiting) => Some(waiting),
                     }
                 }
             };
@@ -165,7 +165,7 @@ impl Engine {
         }
     }
 
-    /// Tries to place a unit, or says why it waits.
+    /// Tries to place a unit; if that is not possible the decision is that it waits, and why.
     fn try_unit(
         &mut self,
         unit: UnitKey,
@@ -173,14 +173,15 @@ impl Engine {
         effort: Effort,
         now: Time,
         budget: &mut Budget,
-    ) -> Result<Placement, Waiting> {
+    ) -> Decision {
         let (request, moment) = (members.request(), self.state.changes().end());
-        let is_shareable = !self.state.may_lift_holds(&unit) && self.state.missing(&unit).is_none();
+        let missing = self.state.missing(&unit);
+        let is_shareable = missing.is_none() && !self.state.may_lift_holds(&unit);
         let known = self.agenda.refused.find(&request, moment).filter(|_| is_shareable);
         self.agenda.counts.solves += u64::from(known.is_none());
-        let refusal = match trial::run(&mut self.state, &unit, &mut members, known, budget) {
+        let refusal = match trial::run(&mut self.state, &unit, &mut members, missing, &request, known, budget) {
             Trial::Placed { seats, claims, lifted } => {
-                return Ok(self.place(unit, members, seats, claims, &lifted));
+                return Decision::Place(self.place(unit, members, seats, claims, &lifted));
             }
             Trial::Inconsistent(what) => {
                 self.agenda.set_aside(&unit, now);
@@ -195,11 +196,10 @@ impl Engine {
                 }
                 self.starves(&unit, &members, now, budget);
                 // An incomplete gang holds what it can get, so every bit of room is worth a look.
-                let is_incomplete = self.state.missing(&unit).is_some();
                 let wakes_on = WakesOn {
                     shapes: members.shapes(),
                     reads_domains: members.reads_domains(),
-                    needs: if is_incomplete { Needs::Anything } else { members.needs() },
+                    needs: if missing.is_some() { Needs::Anything } else { members.needs() },
                     lacks_nodes: room.nodes == 0,
                 };
                 let unproven = (!is_proven).then_some(effort);
@@ -209,7 +209,7 @@ impl Engine {
         };
         let groups = if matches!(unit, UnitKey::Composite(_)) { members.standings() } else { Vec::new() };
         let is_planned = self.state.holds().is_planned(&unit);
-        Err(Waiting { unit, members: members.into_names(), refusal, groups, is_planned })
+        Decision::Wait(Waiting { unit, members: members.into_names(), refusal, groups, is_planned })
     }
 
     /// Says which seats were taken.
@@ -312,7 +312,10 @@ impl Engine {
             for (pod, node) in moves {
                 let is_done = match node.as_ref().map(|node| txn.state().nodes().find(node)) {
                     None => txn.unseat(pod),
-                    Some(Some(node)) => txn.seat(pod, node),
+                    Some(Some(node)) => match txn.state().pods().pod(pod).map(|row| row.shape) {
+                        Some(shape) => txn.seat(shape, std::slice::from_ref(pod), node),
+                        None => false,
+                    },
                     Some(None) => false,
                 };
                 done += usize::from(is_done);

@@ -152,6 +152,17 @@ impl Refusal {
     }
 }
 
+impl Refusal {
+    /// How many members were to be placed or to be there, if that is what it is about.
+    pub(crate) fn needed(&self) -> Option<u32> {
+        match self {
+            Self::NoRoom(room) | Self::Undecided(room) => Some(room.needed),
+            Self::TooFewMembers { minimum, .. } | Self::TooFewGroups { minimum, .. } => Some(*minimum),
+            _ => None,
+        }
+    }
+}
+
 impl NoRoom {
     fn reason(&self) -> Reason {
         if self.nodes == 0 && self.levels.is_empty() {

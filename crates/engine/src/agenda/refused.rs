@@ -18,8 +18,10 @@ pub(crate) struct Refused {
 impl Refused {
     /// Why an equal request was refused, if nothing has changed since.
     pub(crate) fn find(&self, request: &Request, moment: u64) -> Option<Outcome> {
-        let found = self.proven.get(request).filter(|_| self.moment == moment)?;
-        Some(Outcome::Infeasible(found.clone()))
+        if self.moment != moment || self.proven.is_empty() {
+            return None;
+        }
+        self.proven.get(request).map(|room| Outcome::Infeasible(room.clone()))
     }
 
     /// Remembers that a request was refused, with proof.

@@ -2,7 +2,7 @@
 //! numbers alone only now and then.
 
 use crate::decision::{UnitKey, Waiting};
-use crate::refusal::Refusal;
+use crate::refusal::{ReasonCode, Refusal};
 use rustc_hash::FxHashMap;
 use tutti_model::{ObjectKey, Time};
 
@@ -15,6 +15,8 @@ struct Report {
     refusal: Refusal,
     members: Vec<ObjectKey>,
     is_planned: bool,
+    /// What the groups of a tree wait for, each by itself.
+    groups: Vec<Option<ReasonCode>>,
     at: Time,
     /// For how long changed numbers are no news.
     seconds: i64,
@@ -30,8 +32,18 @@ impl Reported {
     /// Takes note of why a unit waits; true if that is to be reported.
     pub(super) fn note(&mut self, waiting: &Waiting, now: Time) -> bool {
         let before = self.by_unit.get(&waiting.unit);
-        let is_same =
-            |before: &Report| before.members == waiting.members && before.is_planned == waiting.is_planned;
+        let groups: Vec<Option<ReasonCode>> = waiting
+            .groups
+            .iter()
+            .map(|group| group.waits.as_ref().map(|refusal| refusal.reason().code))
+            .collect();
+        // Another minimum is another question, and its answer is news.
+        let is_same = |before: &Report| {
+            before.members == waiting.members
+                && before.is_planned == waiting.is_planned
+                && before.groups == groups
+                && before.refusal.needed() == waiting.refusal.needed()
+        };
         let mut seconds = SECONDS_MIN;
         if let Some(before) = before.filter(|before| is_same(before)) {
             if before.refusal == waiting.refusal {
@@ -46,8 +58,8 @@ impl Reported {
         }
         let Waiting { unit, members, refusal, is_planned, .. } = waiting;
         let (refusal, members) = (refusal.clone(), members.clone());
-        self.by_unit
-            .insert(unit.clone(), Report { refusal, members, is_planned: *is_planned, at: now, seconds });
+        let report = Report { refusal, members, is_planned: *is_planned, groups, at: now, seconds };
+        self.by_unit.insert(unit.clone(), report);
         true
     }
 

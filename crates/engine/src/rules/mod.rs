@@ -165,17 +165,6 @@ impl Triggers {
         attach_limit::add_triggers(shape, self);
         volume_matching::add_triggers(shape, self);
     }
-
-    /// What the coming or going of a pod of this shape sets off.
-    pub(crate) fn of_pod(shape: &Shape) -> Self {
-        let owned = shape.inter_pod.anti_affinity.iter().map(|&(selector, _)| selector);
-        Self {
-            domains: false,
-            ports: !ports::ignores(shape),
-            attachments: !attach_limit::ignores(shape),
-            selectors: shape.matches.iter().copied().chain(owned).collect(),
-        }
-    }
 }
 
 /// What rules are read from: the kinds and bins of one problem, and tables.

@@ -99,7 +99,7 @@ impl<'a> Load<'a> {
 }
 
 /// True if the rule never concerns the shape.
-pub(super) fn ignores(shape: &Shape) -> bool {
+pub(crate) fn ignores(shape: &Shape) -> bool {
     shape.ports.is_empty()
 }
 

@@ -111,9 +111,13 @@ impl ChangeLog {
     /// The next entry for the agenda.
     pub(super) fn next(&mut self) -> Option<Change> {
         let at = usize::try_from(self.unseen - self.start).ok()?;
-        let change = self.entries.get(at)?.clone();
+        let entry = self.entries.get_mut(at)?;
         self.unseen += 1;
-        Some(change)
+        // Other readers look at nodes only.
+        Some(match entry {
+            Change::Node { id, freed, facts } => Change::Node { id: *id, freed: *freed, facts: *facts },
+            other => std::mem::replace(other, Change::Undone),
+        })
     }
 
     /// Entries since then were a trial that was taken back: the agenda does not hear of them.

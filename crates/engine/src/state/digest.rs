@@ -7,7 +7,7 @@
 use super::State;
 use super::counts::SelectorId;
 use super::nodes::NodeId;
-use super::pods::{Life, PodRow, Sits};
+use super::pods::{Life, PodFacts, PodRow, Sits};
 use super::shape::{Shape, ShapeId};
 use super::topology::KeyId;
 use rustc_hash::{FxHashMap, FxHasher};
@@ -51,7 +51,7 @@ impl State {
     }
 
     fn digest_pod(&self, key: &ObjectKey, row: &PodRow, shape: u64) -> u64 {
-        let PodRow {
+        let PodFacts {
             uid,
             created,
             scheduler_name,
@@ -60,16 +60,14 @@ impl State {
             rank,
             leader,
             labels,
-            shape: _,
             gated,
             claims,
             unsupported,
             nominated,
-            sits,
             life,
             terminating,
-        } = row;
-        let seat = match sits {
+        } = &**row;
+        let seat = match &row.sits {
             Sits::Nowhere => (0, None),
             Sits::Assumed(node) => (1, Some(self.nodes.name(*node))),
             Sits::Bound(node) => (2, Some(self.nodes.name(*node))),

@@ -58,7 +58,7 @@ impl State {
         // Terms first: a selector that comes to life may give this very pod another shape.
         let inter_pod = self.acquire_terms(pod);
         let matches = self.relations.matching(&pod.key, &pod.labels);
-        let before = self.pods.row(&pod.key).map(Arc::clone);
+        let before = self.pods.pod(&pod.key).cloned();
         let sits = match (&pod.node, &before) {
             // Its node may be long gone, and nobody has to remember it.
             (Some(_), _) if pod.phase.is_terminal() => Sits::Nowhere,
@@ -80,7 +80,7 @@ impl State {
             self.nodes.images_mut().release_all(&images);
         }
         let after = PodRow::new(pod, shape, sits);
-        if before.as_deref() == Some(&after) {
+        if before.as_ref() == Some(&after) {
             self.let_go(shape);
             return;
         }
@@ -89,7 +89,7 @@ impl State {
             self.changes.push(Change::Bound(self.pods.unit_of(&pod.key, &after)));
         }
         let left = before.as_ref().filter(|_| after.life == Life::Failed).and_then(|row| self.seat_of(row));
-        self.move_seat(&pod.key, before.as_deref(), Some(&after));
+        self.move_seat(&pod.key, before.as_ref(), Some(&after));
         self.hold_vacated_seat(&pod.key, &after, left, now);
         self.follow_nomination(&pod.key);
         if let Some(row) = before.as_ref().filter(|row| row.node().is_some() && after.node().is_none()) {
@@ -97,7 +97,7 @@ impl State {
         }
         // That the API server agrees with a decision is no news to the unit.
         let is_news = before.as_ref().is_none_or(|row| {
-            row.node() != after.node() || PodRow { sits: row.sits, ..PodRow::clone(&after) } != **row
+            row.node() != after.node() || PodRow { sits: row.sits, ..after.clone() } != *row
         });
         if let Some(row) = &before {
             self.let_go(row.shape);
@@ -125,11 +125,11 @@ impl State {
 
     /// A pod sits where the API server says. Mostly that is where it was to be, and then nothing moves.
     pub(crate) fn pod_bound(&mut self, key: &ObjectKey, uid: &Text, node: &Text) {
-        let Some(before) = self.pods.row(key).filter(|row| row.uid == *uid && row.life == Life::Active)
+        let Some(before) = self.pods.pod(key).filter(|row| row.uid == *uid && row.life == Life::Active)
         else {
             return;
         };
-        let before = Arc::clone(before);
+        let before = before.clone();
         let sits = Sits::Bound(self.nodes.id(node));
         let unit = self.pods.unit_of(key, &before);
         self.changes.push(Change::Bound(unit.clone()));
@@ -142,8 +142,8 @@ impl State {
 
     /// The seat of a pod that was to be bound is free again. Gives the unit, if the pod had such a seat.
     pub(crate) fn unassume(&mut self, key: &ObjectKey, uid: &Text, now: Time) -> Option<UnitKey> {
-        let before = self.pods.row(key).filter(|row| row.uid == *uid)?;
-        let before = Arc::clone(before);
+        let before = self.pods.pod(key).filter(|row| row.uid == *uid)?;
+        let before = before.clone();
         if !matches!(before.sits, Sits::Assumed(_)) {
             return None;
         }

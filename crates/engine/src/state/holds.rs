@@ -201,9 +201,12 @@ impl State {
 
     /// Keeps the hold of a nominated pod in step with the pod.
     pub(super) fn follow_nomination(&mut self, key: &ObjectKey) {
-        let hold = HoldKey::Nominated(key.clone());
         let promised =
             self.pods.pod(key).and_then(|row| Some((row.promised()?.clone(), row.shape, row.priority)));
+        if promised.is_none() && self.holds.is_empty() {
+            return;
+        }
+        let hold = HoldKey::Nominated(key.clone());
         if promised.is_none() && !self.holds.held.contains_key(&hold) {
             return;
         }
@@ -229,6 +232,9 @@ impl State {
 
     /// A unit that got its seats, or is not to be tried, needs no hold any more.
     pub(crate) fn end_holds_of(&mut self, unit: &UnitKey) {
+        if self.holds.is_empty() {
+            return;
+        }
         for key in [HoldKey::Told, HoldKey::Vacated, HoldKey::Usable, HoldKey::Planned] {
             self.replace_hold(key(unit.clone()), None);
         }

@@ -6,7 +6,7 @@ use super::changes::{Change, Freed};
 use super::nodes::NodeId;
 use super::pods::{PodRow, Sits};
 use super::shape::{Load, Shape, ShapeId};
-use crate::rules::Triggers;
+use crate::rules;
 use std::sync::Arc;
 use tutti_model::ObjectKey;
 
@@ -27,13 +27,20 @@ impl State {
         }
     }
 
-    /// Changes where a pod sits by our own decision or without it.
+    /// Changes where a pod sits by our own decision or without it. Tells where it sat before.
     pub(super) fn set_seat(&mut self, key: &ObjectKey, sits: Sits) -> Option<Sits> {
-        let before = Arc::clone(self.pods.row(key)?);
+        let row = self.pods.pod(key)?;
+        let (before, shape, lasting) = (row.sits, row.shape, !row.terminating);
         self.pods.seat(key, sits);
-        let after = Arc::clone(self.pods.row(key)?);
-        self.move_seat(key, Some(&before), Some(&after));
-        Some(before.sits)
+        if before.node() != sits.node() {
+            if let Some(node) = sits.node() {
+                self.take_seat(key, node, shape, lasting);
+            }
+            if let Some(node) = before.node() {
+                self.give_seat(key, node, shape, lasting);
+            }
+        }
+        Some(before)
     }
 
     fn take_seat(&mut self, key: &ObjectKey, node: NodeId, shape: ShapeId, lasting: bool) {
@@ -80,17 +87,17 @@ impl State {
 
     /// A pod of this shape came or went, which matters to pods with terms about it and to those that share something.
     pub(super) fn note_neighbour(&mut self, shape: &Shape) {
-        let Triggers { domains: _, ports, attachments, selectors } = Triggers::of_pod(shape);
-        for selector in selectors {
+        let owned = shape.inter_pod.anti_affinity.iter().map(|(selector, _)| selector);
+        for &selector in shape.matches.iter().chain(owned) {
             // A selector of preferences keeps no pod from being placed.
             if self.relations.counts.is_binding(selector) {
                 self.changes.push(Change::Selector(selector));
             }
         }
-        if ports {
+        if !rules::ports::ignores(shape) {
             self.changes.push(Change::Ports);
         }
-        if attachments {
+        if !rules::attach_limit::ignores(shape) {
             self.changes.push(Change::Attachments);
         }
     }

@@ -8,6 +8,7 @@ use crate::state::nodes::NodeId;
 use crate::state::shape::ShapeId;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
+use std::ops::Deref;
 use std::sync::Arc;
 use tutti_model::tree::{Ancestry, TREE_DEPTH_MAX, ancestry};
 use tutti_model::{Group, Labels, ModelError, ObjectKey, Phase, Pod, Text, Time, VolumeUse};
@@ -41,9 +42,9 @@ pub(crate) enum Life {
     Failed,
 }
 
-/// A pod, as far as decisions depend on it. Two rows that are equal decide alike.
+/// What is told about a pod, as far as decisions depend on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PodRow {
+pub(crate) struct PodFacts {
     pub(crate) uid: Text,
     pub(crate) created: Time,
     pub(crate) scheduler_name: Text,
@@ -53,7 +54,6 @@ pub(crate) struct PodRow {
     pub(crate) leader: bool,
     /// What other pods' terms look at.
     pub(crate) labels: Labels,
-    pub(crate) shape: ShapeId,
     pub(crate) gated: bool,
     /// Volume claims that it names.
     pub(crate) claims: Vec<VolumeUse>,
@@ -61,9 +61,25 @@ pub(crate) struct PodRow {
     pub(crate) unsupported: Option<Unsupported>,
     /// Where room is promised to it.
     pub(crate) nominated: Option<Text>,
-    pub(crate) sits: Sits,
     pub(crate) life: Life,
     pub(crate) terminating: bool,
+}
+
+/// A pod: what is told about it, which a fork shares, and what follows from that and from decisions. Two rows that are
+/// equal decide alike.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PodRow {
+    pub(super) facts: Arc<PodFacts>,
+    pub(crate) shape: ShapeId,
+    pub(crate) sits: Sits,
+}
+
+impl Deref for PodRow {
+    type Target = PodFacts;
+
+    fn deref(&self) -> &PodFacts {
+        &self.facts
+    }
 }
 
 impl PodRow {
@@ -74,7 +90,7 @@ impl PodRow {
             Phase::Failed => Life::Failed,
         };
         let device = pod.device_claims.first().cloned().map(Unsupported::DeviceClaim);
-        Self {
+        let facts = PodFacts {
             uid: pod.uid.clone(),
             created: pod.created,
             scheduler_name: pod.scheduler_name.clone(),
@@ -83,16 +99,16 @@ impl PodRow {
             rank: pod.rank,
             leader: pod.leader,
             labels: pod.labels.clone(),
-            shape,
             gated: !pod.gates.is_empty(),
             claims: pod.volume_claims.clone(),
             unsupported: device,
             nominated: pod.nominated.clone(),
-            // A pod that has ended gives its seat back.
-            sits: if life == Life::Active { sits } else { Sits::Nowhere },
             life,
             terminating: pod.terminating,
-        }
+        };
+        // A pod that has ended gives its seat back.
+        let sits = if life == Life::Active { sits } else { Sits::Nowhere };
+        Self { facts: Arc::new(facts), shape, sits }
     }
 
     /// True if its claims are in use, or will be once it has a place.
@@ -156,7 +172,7 @@ pub(crate) struct CompositeRow {
 /// All pods and groups.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PodTable {
-    pods: FxHashMap<ObjectKey, Arc<PodRow>>,
+    pods: FxHashMap<ObjectKey, PodRow>,
     /// Pods with a seat, by node, in no meaningful order.
     on_node: FxHashMap<NodeId, Vec<ObjectKey>>,
     groups: FxHashMap<ObjectKey, GroupRow>,
@@ -166,11 +182,6 @@ pub(crate) struct PodTable {
 
 impl PodTable {
     pub(crate) fn pod(&self, key: &ObjectKey) -> Option<&PodRow> {
-        self.pods.get(key).map(Arc::as_ref)
-    }
-
-    /// The same, to be kept.
-    pub(super) fn row(&self, key: &ObjectKey) -> Option<&Arc<PodRow>> {
         self.pods.get(key)
     }
 
@@ -199,8 +210,8 @@ impl PodTable {
     }
 
     /// Adds or replaces a pod. The group of a pod never changes while the pod lives.
-    pub(super) fn insert(&mut self, key: ObjectKey, mut row: PodRow) -> Arc<PodRow> {
-        row.labels = match self.pods.get(&key) {
+    pub(super) fn insert(&mut self, key: ObjectKey, mut row: PodRow) -> PodRow {
+        let labels = match self.pods.get(&key) {
             Some(before) if before.labels == row.labels => before.labels.clone(),
             Some(before) => {
                 self.by_labels.remove(&key, &before.labels);
@@ -208,16 +219,16 @@ impl PodTable {
             }
             None => self.by_labels.insert(&key, &row.labels),
         };
+        Arc::make_mut(&mut row.facts).labels = labels;
         if let Some(group) = &row.group {
             self.groups.entry(group.clone()).or_default().members.insert(key.clone());
         }
-        let row = Arc::new(row);
-        self.pods.insert(key, Arc::clone(&row));
+        self.pods.insert(key, row.clone());
         row
     }
 
     /// Removes a pod.
-    pub(super) fn remove(&mut self, key: &ObjectKey) -> Option<Arc<PodRow>> {
+    pub(super) fn remove(&mut self, key: &ObjectKey) -> Option<PodRow> {
         let row = self.pods.remove(key)?;
         self.by_labels.remove(key, &row.labels);
         if let Some(group) = &row.group
@@ -232,14 +243,14 @@ impl PodTable {
     /// Changes where a pod sits.
     pub(super) fn seat(&mut self, key: &ObjectKey, sits: Sits) {
         if let Some(row) = self.pods.get_mut(key) {
-            Arc::make_mut(row).sits = sits;
+            row.sits = sits;
         }
     }
 
     /// Gives a pod another shape.
     pub(super) fn reshape(&mut self, key: &ObjectKey, shape: ShapeId) {
         if let Some(row) = self.pods.get_mut(key) {
-            Arc::make_mut(row).shape = shape;
+            row.shape = shape;
         }
     }
 
@@ -250,7 +261,7 @@ impl PodTable {
 
     /// All pods, in no meaningful order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &PodRow)> {
-        self.pods.iter().map(|(key, row)| (key, row.as_ref()))
+        self.pods.iter()
     }
 
     /// All groups, in no meaningful order.

@@ -10,7 +10,6 @@ use super::relations::Relations;
 use super::shape::{InterPodTerms, PreferredSpread, PreferredTerms, SpreadTerm};
 use super::topology::KeyId;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use tutti_model::{LabelSelector, Labels, ObjectKey, Pod, PodSelector, PodTerm, Text};
 
 /// The label that kubelets give every node with its own name.
@@ -192,7 +191,7 @@ impl State {
 
     /// Takes in that a pod is matched by one more selector, or one less: another shape, other counts.
     fn rematch(&mut self, pod: &ObjectKey, selector: SelectorId, matches: bool) {
-        let Some(row) = self.pods.row(pod).map(Arc::clone) else { return };
+        let Some(row) = self.pods.pod(pod).cloned() else { return };
         let mut all = self.shapes.get(row.shape).matches.clone();
         match (all.binary_search(&selector), matches) {
             (Err(at), true) => all.insert(at, selector),

@@ -6,8 +6,8 @@ use super::State;
 use super::holds::HoldKey;
 use super::nodes::NodeId;
 use super::pods::Sits;
+use super::shape::ShapeId;
 use crate::solve::Tables;
-use std::sync::Arc;
 use tutti_model::ObjectKey;
 
 /// A point of a transaction to go back to.
@@ -55,16 +55,16 @@ impl<'a> Txn<'a> {
         self.state.tables()
     }
 
-    /// Seats a pod that waits, if the node has room for it and lets it in.
-    pub(crate) fn seat(&mut self, pod: &ObjectKey, node: NodeId) -> bool {
-        let Some(row) = self.state.pods.row(pod).filter(|row| row.sits == Sits::Nowhere) else {
-            return false;
-        };
-        let shape = Arc::clone(self.state.shapes.get(row.shape));
-        if self.state.nodes.room(node, &shape) == 0 {
+    /// Seats pods of one shape that wait, if the node has room for all of them and lets them in. Otherwise some of them
+    /// may sit: roll back.
+    pub(crate) fn seat(&mut self, shape: ShapeId, pods: &[ObjectKey], node: NodeId) -> bool {
+        if (self.state.nodes.room(node, self.state.shapes.get(shape)) as usize) < pods.len() {
             return false;
         }
-        self.set_seat(pod, Sits::Assumed(node))
+        let waits = |state: &State, pod: &ObjectKey| {
+            state.pods.pod(pod).is_some_and(|row| row.sits == Sits::Nowhere && row.shape == shape)
+        };
+        pods.iter().all(|pod| waits(self.state, pod) && self.set_seat(pod, Sits::Assumed(node)))
     }
 
     /// Takes the seat of a pod away.
@@ -73,7 +73,7 @@ impl<'a> Txn<'a> {
         expect(dead_code, reason = "preemption takes the seats of victims away")
     )]
     pub(crate) fn unseat(&mut self, pod: &ObjectKey) -> bool {
-        let Some(node) = self.state.pods.pod(pod).and_then(|row| row.node()) else { return false };
+        let Some(node) = self.state.pods.pod(pod).and_then(super::pods::PodRow::node) else { return false };
         self.rows.push(node);
         self.set_seat(pod, Sits::Nowhere)
     }

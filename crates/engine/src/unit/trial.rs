@@ -4,7 +4,7 @@
 use super::members::Members;
 use crate::decision::UnitKey;
 use crate::refusal::{NoRoom, NodeReason};
-use crate::solve::{Budget, Outcome, Seats, solve};
+use crate::solve::{Budget, Outcome, Request, Seats, solve};
 use crate::state::State;
 use crate::state::holds::HoldKey;
 use crate::state::nodes::NodeId;
@@ -39,18 +39,20 @@ pub(crate) enum Trial {
     Inconsistent(&'static str),
 }
 
-/// Tries to place a unit. `known` is the answer to an equal request, if there was one just now.
+/// Tries to place a unit. `known` is the answer to an equal request, if there was one just now. Members that get a seat are
+/// taken out. `missing` says how many an incomplete gang lacks.
 pub(crate) fn run(
     state: &mut State,
     unit: &UnitKey,
     members: &mut Members,
+    missing: Option<u32>,
+    request: &Request,
     known: Option<Outcome>,
     budget: &mut Budget,
 ) -> Trial {
-    let missing = state.missing(unit);
     let mut txn = Txn::begin(state);
     let lifted = txn.lift_holds(unit);
-    let outcome = known.unwrap_or_else(|| solve(&members.request(), &mut txn.tables(), budget));
+    let outcome = known.unwrap_or_else(|| solve(request, &mut txn.tables(), budget));
     let outcome = match outcome {
         Outcome::Placed(seats) => match txn.state().plan_claims(members.seated(&seats)) {
             Some(claims) => return take(txn, members, &seats, claims, lifted),
@@ -80,17 +82,17 @@ fn take(
     claims: BTreeMap<ObjectKey, ClaimPlan>,
     lifted: Vec<HoldKey>,
 ) -> Trial {
-    let mut placed: Vec<(ObjectKey, NodeId)> =
-        members.seated(seats).map(|(pod, node)| (pod.clone(), node)).collect();
-    placed.sort_unstable();
-    if !placed.iter().all(|(pod, node)| txn.seat(pod, *node)) {
-        return Trial::Inconsistent("the solver seated a pod on a node without room for it");
+    let mut placed: Vec<(ObjectKey, NodeId)> = Vec::new();
+    for &(index, node, count) in seats {
+        let pods = members.draw(index, count);
+        if !txn.seat(members.shape(index), &pods, node) {
+            return Trial::Inconsistent("the solver seated pods on a node without room for them");
+        }
+        placed.extend(pods.into_iter().map(|pod| (pod, node)));
     }
+    placed.sort_unstable();
     txn.restore_holds(&lifted);
     txn.commit();
-    for &(index, _, count) in seats {
-        members.draw(index, count);
-    }
     Trial::Placed { seats: placed, claims, lifted }
 }
 

@@ -136,7 +136,7 @@ fn every_field_of_a_group_counts() {
         (
             "gone",
             digest_after(|world| {
-                world.engine.apply(Event::GroupGone(ObjectKey::new("default", "g")), Time(0))
+                world.engine.apply(Event::GroupGone(ObjectKey::new("default", "g")), Time(0));
             }),
         ),
     ]);

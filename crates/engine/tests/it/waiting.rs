@@ -156,3 +156,13 @@ fn an_incomplete_gang_holds_room_that_comes_bit_by_bit() {
     world.settle();
     assert!(world.pod("w-1").node.is_some() && world.pod("w-2").node.is_some());
 }
+
+#[test]
+fn a_minimum_that_was_raised_is_another_question() {
+    let mut world = World::parse("node a gpu=2\ngroup g gang=3\npod p x5 group=g gpu=1");
+    let told = show(&world.settle());
+    assert!(told.contains("2 of 3 members fit"), "{told}");
+    world.add("group g gang=4");
+    let told = show(&world.settle());
+    assert!(told.contains("2 of 4 members fit"), "{told}");
+}

@@ -214,7 +214,7 @@ impl State {
 
     /// Gives a pod the shape that its claims call for now. True if it is another one.
     fn reshape_by_claims(&mut self, pod: &ObjectKey) -> bool {
-        let Some(row) = self.pods.row(pod).map(Arc::clone) else { return false };
+        let Some(row) = self.pods.pod(pod).cloned() else { return false };
         let resolved = self.volumes.resolve(pod, &row.claims);
         let held = Arc::clone(self.shapes.get(row.shape));
         let own = held.requests.iter().filter(|(resource, _)| !self.volumes.is_attach_resource(*resource));
