@@ -175,7 +175,7 @@ impl Engine {
         budget: &mut Budget,
     ) -> Decision {
         let (request, moment) = (members.request(), self.state.changes().end());
-        let missing = self.state.missing(&unit);
+        let missing = if members.are_incomplete() { self.state.missing(&unit) } else { None };
         let is_shareable = missing.is_none() && !self.state.may_lift_holds(&unit);
         let known = self.agenda.refused.find(&request, moment).filter(|_| is_shareable);
         self.agenda.counts.solves += u64::from(known.is_none());

@@ -115,6 +115,11 @@ impl Members {
         self.tree.is_some()
     }
 
+    /// True if a group of the unit has some of the members that it needs, but not all.
+    pub(crate) fn are_incomplete(&self) -> bool {
+        self.groups.iter().any(|group| group.counted > 0 && group.counted < group.minimum)
+    }
+
     /// What must be there at least for the unit to be placed.
     pub(crate) fn needs(&self) -> Needs {
         let kinds: Vec<(ShapeId, u32)> =
