@@ -179,7 +179,8 @@ impl Engine {
         let is_shareable = missing.is_none() && !self.state.may_lift_holds(&unit);
         let known = self.agenda.refused.find(&request, moment).filter(|_| is_shareable);
         self.agenda.counts.solves += u64::from(known.is_none());
-        let refusal = match trial::run(&mut self.state, &unit, &mut members, missing, &request, known, budget) {
+        let refusal = match trial::run(&mut self.state, &unit, &mut members, missing, &request, known, budget)
+        {
             Trial::Placed { seats, claims, lifted } => {
                 return Decision::Place(self.place(unit, members, seats, claims, &lifted));
             }
