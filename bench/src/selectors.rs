@@ -76,12 +76,12 @@ fn replica_of(deployment: u32, replica: u32) -> Pod {
         ("app", app.as_str()),
         ("app.kubernetes.io/managed-by", "Helm"),
         ("pod-template-hash", "5d8f7c9b64"),
-        ("tier", if deployment % 2 == 0 { "web" } else { "backend" }),
+        ("tier", if deployment.is_multiple_of(2) { "web" } else { "backend" }),
     ];
     pod.labels = labels.into_iter().collect();
     let own = LabelSelector::of_labels([("app", app.as_str())]);
     pod.preferences.like = Some(Arc::new(own.clone()));
-    if deployment % 5 == 0 {
+    if deployment.is_multiple_of(5) {
         let pods = PodSelector::in_namespace(&pod.key.namespace, Some(own));
         pod.inter_pod.anti_affinity.push(PodTerm { pods, topology_key: Text::from(HOSTNAME) });
     }
