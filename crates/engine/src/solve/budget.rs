@@ -71,6 +71,16 @@ impl Budget {
         result
     }
 
+    /// Does some work with all but one part in `share` of what is left.
+    pub(super) fn most<T>(&mut self, share: u64, work: impl FnOnce(&mut Self) -> T) -> T {
+        let kept = Kept(self.steps_left / share.max(1));
+        self.steps_left -= kept.0;
+        self.kept += kept.0;
+        let result = work(self);
+        self.restore(kept);
+        result
+    }
+
     /// Leaves one part in `share` of what is left, until what is kept is restored.
     pub(super) fn keep(&mut self, share: u64) -> Kept {
         let kept = self.steps_left - self.steps_left / share.max(1);

@@ -54,7 +54,11 @@ impl Problem {
     /// Nothing if the budget does not last.
     pub(super) fn new(request: &Request, tables: &mut Tables<'_>, budget: &mut Budget) -> Option<Self> {
         let kinds_count = request.shapes.len();
-        if !budget.spend(STEPS_PER_ROOM * tables.nodes.rows_count() * kinds_count.max(1)) {
+        let mut shapes: Vec<ShapeId> = request.shapes.iter().map(|&(shape, _)| shape).collect();
+        shapes.sort_unstable();
+        shapes.dedup();
+        let per_node = STEPS_PER_ROOM * shapes.len() + kinds_count;
+        if !budget.spend(per_node * tables.nodes.rows_count()) {
             return None;
         }
         let mut resources: Vec<ResourceId> = Vec::new();

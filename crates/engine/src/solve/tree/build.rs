@@ -121,6 +121,9 @@ impl Build<'_, '_> {
         let mark = self.seats.len();
         let mut kinds = Vec::new();
         self.gather_kinds(part, &mut kinds);
+        // Kinds of one shape fit alike.
+        kinds.sort_by_key(|&kind| self.ground.problem.kinds[kind].shape);
+        kinds.dedup_by_key(|kind| self.ground.problem.kinds[*kind].shape);
         let levels = 1 + self.ground.part(part).levels.len();
         let cost = levels * (self.ground.cost_of_domains() + self.ground.looks(2 + TRIED_PER_LEVEL_MAX));
         if !self.can_spend(cost + self.cost_of_rooms(kinds.len(), within)) {
@@ -328,9 +331,7 @@ impl Build<'_, '_> {
 
     /// A chunk into the domain with the least room that takes it.
     fn put_in_tightest(&mut self, part: usize, level: usize, chunk: &Chunk, region: &Region) -> bool {
-        if !self
-            .can_spend(self.cost_of_rooms(2 * chunk.len(), region) + self.ground.looks(TRIED_PER_LEVEL_MAX))
-        {
+        if !self.can_spend(self.cost_of_rooms(2 * chunk.len(), region)) {
             return false;
         }
         let of_bin = self.ground.domains(part, level);
@@ -348,8 +349,10 @@ impl Build<'_, '_> {
         // Bins come by name, so that the first of equals is the same everywhere.
         rooms.sort_by_key(|&(room, _)| room);
         rooms.into_iter().take(TRIED_PER_LEVEL_MAX).any(|(_, domain)| {
-            let inside = self.ground.within(part, level, domain, region);
-            self.put(chunk, &inside)
+            self.can_spend(self.ground.looks(1)) && {
+                let inside = self.ground.within(part, level, domain, region);
+                self.put(chunk, &inside)
+            }
         })
     }
 

@@ -7,6 +7,7 @@ use crate::solve::problem::Problem;
 use crate::solve::request::{Part, Request, Tree};
 use crate::solve::{Tables, request};
 use crate::state::hierarchy::{Cell, Hierarchy, HierarchyId, NO_DOMAIN};
+use crate::state::shape::ShapeId;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 use tutti_model::Strength;
@@ -20,6 +21,13 @@ const STEPS_PER_LEVEL: usize = 4;
 fn levels_count(tree: &Tree) -> usize {
     let level = |part: &Part| part.levels.len() + usize::from(part.hierarchy.is_some());
     tree.parts.iter().map(level).sum()
+}
+
+/// By kind: the first kind that fits wherever it does, and as often.
+fn firsts_alike(problem: &Problem) -> Vec<usize> {
+    let mut first: FxHashMap<(ShapeId, u32), usize> = FxHashMap::default();
+    let kinds = problem.kinds.iter().enumerate();
+    kinds.map(|(at, kind)| *first.entry((kind.shape, kind.count)).or_insert(at)).collect()
 }
 
 /// A tree, a problem, and how they lie over each other.
@@ -49,7 +57,9 @@ impl<'a> Ground<'a> {
     ) -> Option<Self> {
         let problem = Problem::new(request, tables, budget)?;
         let relations = tables.relations;
-        let per_bin = problem.kinds.len() * (2 + DIVISION * problem.resources.len()) + tree.parts.len();
+        let firsts = firsts_alike(&problem);
+        let different = firsts.iter().enumerate().filter(|(kind, first)| kind == *first).count();
+        let per_bin = different * (2 + DIVISION * problem.resources.len()) + firsts.len() + tree.parts.len();
         if !budget.spend(problem.bins.len() * (per_bin + STEPS_PER_LEVEL * levels_count(tree))) {
             return None;
         }
@@ -74,11 +84,12 @@ impl<'a> Ground<'a> {
                 kinds_below[parent].extend(kinds);
             }
         }
-        let kinds = 0..problem.kinds.len();
-        let kind_rooms: Vec<u64> = kinds
-            .flat_map(|kind| (0..problem.bins.len()).map(move |bin| (kind, bin)))
-            .map(|(kind, bin)| problem.room_in(kind, bin))
-            .collect();
+        // Members of many slices are many kinds, but they fit alike.
+        let mut rooms_of: Vec<Vec<u64>> = vec![Vec::new(); problem.kinds.len()];
+        for first in (0..firsts.len()).filter(|&kind| firsts[kind] == kind) {
+            rooms_of[first] = (0..problem.bins.len()).map(|bin| problem.room_in(first, bin)).collect();
+        }
+        let kind_rooms: Vec<u64> = firsts.iter().flat_map(|&first| rooms_of[first].iter().copied()).collect();
         let room = |kinds: &Vec<usize>| {
             // A shape that comes in several slices counts once.
             let mut kinds = kinds.clone();
@@ -99,7 +110,8 @@ impl<'a> Ground<'a> {
 
     /// Steps that it takes to look at every bin so many times.
     pub(super) fn looks(&self, times: usize) -> usize {
-        16 + times * self.problem.bins.len()
+        // A flag is looked at in half a step.
+        16 + times * self.problem.bins.len() / 2
     }
 
     /// Steps that it takes to list the domains of a region by name.

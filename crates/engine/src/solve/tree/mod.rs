@@ -32,6 +32,8 @@ use tutti_model::Text;
 
 /// Of what is left, one part in this many is for what may decide nothing; the rest is for what comes after it.
 const SHARE: u64 = 2;
+/// A construction of a large tree gets all but one part in this many.
+const BUILD_LEAVES: u64 = 8;
 
 /// Answers a request with a tree; changes nothing but caches.
 pub(super) fn solve(
@@ -93,7 +95,7 @@ fn decide(request: &Request, tree: &Arc<Tree>, tables: &mut Tables<'_>, budget: 
         return regions::solve(&ground, request, tables, budget);
     }
     if limits.build
-        && let Some(seats) = budget.share(SHARE, |budget| build::solve(&ground, budget))
+        && let Some(seats) = budget.most(BUILD_LEAVES, |budget| build::solve(&ground, budget))
     {
         return Outcome::Placed(seats);
     }

@@ -117,7 +117,7 @@ impl Question<'_> {
             return (target >= need).then(|| (vec![None], target));
         };
         let anchor = Anchor::new(self.tree, level, self.part.running.iter().map(|running| running.node));
-        let mut best = (0, 0, Vec::new());
+        let mut best = (0, 0, 0);
         let mut domains: Vec<Container> = Vec::new();
         for (domain, &room) in self.sums[level].iter().enumerate() {
             let (domain, takes) = (domain as u32, take(room));
@@ -250,15 +250,16 @@ pub(super) fn own_room(tree: &Hierarchy, sums: &[Vec<u64>], level: usize, levels
 
 /// Which preferred levels are met that are wider than the domain of a required one, widest first: those where all
 /// members run that run.
-pub(super) fn wide_levels_met(part: &Part, tree: &Hierarchy, level: usize, domain: u32) -> Vec<bool> {
+pub(super) fn wide_levels_met(part: &Part, tree: &Hierarchy, level: usize, domain: u32) -> u64 {
     if part.running.is_empty() {
-        return Vec::new();
+        return 0;
     }
     let is_met = |wide: usize| {
         let anchor = Anchor::new(tree, wide, part.running.iter().map(|running| running.node));
         part.levels[wide] == Strength::Preferred && anchor.is_all_in(tree.ancestor(level, domain, wide))
     };
-    (0..level).map(is_met).collect()
+    // One bit per level, the widest first: the larger number is the better one.
+    (0..level.min(64)).filter(|&wide| is_met(wide)).fold(0, |met, wide| met | 1 << (63 - wide))
 }
 
 /// Cells that together take `target` members: the fewest that nobody of the group is in yet, then those with the least
