@@ -1,6 +1,7 @@
 //! A trial that is taken back leaves no trace.
 
 use crate::driver::World;
+use crate::history::{History, Mix, STEPS};
 use crate::random::{Dice, instance, instance_with_wishes};
 use crate::random_storage::instance_with_volumes;
 use crate::random_trees::composite_instance;
@@ -65,4 +66,28 @@ fn ten_thousand_random_transactions_leave_the_digest_as_it_was() {
         }
     }
     assert!(done > TRIALS as usize, "most trials must do something: {done}");
+}
+
+#[test]
+fn trials_in_the_middle_of_random_histories_leave_no_trace() {
+    let mut done = 0;
+    for mix in [Mix::Resources, Mix::Terms, Mix::Domains, Mix::Composites, Mix::Storage] {
+        for seed in 0..20 {
+            let mut history = History::new(seed + 5_000, mix);
+            let mut world = history.begin();
+            let mut dice = Dice::new(seed);
+            for step in 0..STEPS {
+                history.step(&mut world);
+                if world.pods.is_empty() || world.nodes.is_empty() {
+                    continue;
+                }
+                let before = world.engine.digest();
+                let moves = moves(&mut dice, &world);
+                let unit = UnitKey::Pod(world.pods[0].key.clone());
+                done += world.engine.rehearse(&unit, &moves);
+                assert_eq!(world.engine.digest(), before, "{mix:?} seed {seed} step {step}: {moves:?}");
+            }
+        }
+    }
+    assert!(done > 2_000, "most trials must do something: {done}");
 }
