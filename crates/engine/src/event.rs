@@ -26,7 +26,7 @@ pub enum Event {
     CompositeSet(Box<Group>),
     /// A group of groups is gone; children that stay wait for one of that name.
     CompositeGone(ObjectKey),
-    /// A namespace was seen; wishes about pods may select namespaces by label. An unseen one has no labels.
+    /// A namespace was seen; terms about pods may select namespaces by label. An unseen one has no labels.
     NamespaceSet {
         /// Its name.
         name: Text,
@@ -126,7 +126,7 @@ pub struct Hold {
 /// Why seats are promised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum HoldReason {
-    /// Somebody outside of the engine wants it so.
+    /// A caller of the engine asked for it.
     #[default]
     Told,
     /// A pod was nominated. The engine makes and ends these itself.

@@ -166,7 +166,7 @@ pub enum Severity {
 pub struct EventNote {
     /// What it is about.
     pub regarding: Regarding,
-    /// Who reports it, if not whoever writes it.
+    /// Who reports it, if not the writer itself.
     pub reporter: Option<Text>,
     /// Good or bad.
     pub severity: Severity,

@@ -113,7 +113,7 @@ impl<'a> Scene<'a> {
         clash.then(|| format!("a port of {} is taken on {}", pod.key, node.name))
     }
 
-    /// Own wishes against everybody, everybody's wishes against the pod.
+    /// Own terms against everybody, everybody's terms against the pod.
     fn anti_affinity(&self, pod: &Pod) -> Vec<String> {
         let mut wrong = Vec::new();
         for other in self.everybody.iter().filter(|other| other.key != pod.key) {

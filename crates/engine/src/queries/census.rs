@@ -27,13 +27,13 @@ pub struct Census {
     pub backoff: Waiters,
     /// For room.
     pub unschedulable: Waiters,
-    /// For their group, for more members of it, or for somebody to change something.
+    /// For their group, for more members of it, or for its owner to change something.
     pub incomplete: Waiters,
     /// Pods that gates hold back.
     pub gated: u64,
 }
 
-/// Where somebody waits.
+/// How a unit waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WaitState {
     /// In the queue, to be decided.

@@ -53,7 +53,7 @@ impl Budget {
         }
     }
 
-    /// Pays for work that has to be done; if there is not enough left, whoever spends next will notice.
+    /// Pays for work that has to be done; if there is not enough left, the next piece of work finds nothing.
     pub(super) fn charge(&mut self, steps: usize) {
         self.steps_left = self.steps_left.saturating_sub(steps as u64);
     }

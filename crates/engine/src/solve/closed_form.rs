@@ -1,4 +1,4 @@
-//! Members of one shape with wishes about each other, where the structure is simple enough for an exact answer
+//! Members of one shape with terms about each other, where the structure is simple enough for an exact answer
 //! without search: at most one per domain; evenly over domains; all in one domain.
 
 use super::problem::Problem;

@@ -6,7 +6,7 @@ use crate::rules::Loads;
 use crate::rules::resources::fits;
 use crate::state::nodes::NodeId;
 
-/// Domains of an affinity wish that are tried one by one.
+/// Domains of an affinity term that are tried one by one.
 const DOMAINS_TRIED_MAX: usize = 64;
 
 /// Steps that it takes to see whether rules allow a member in a bin.
@@ -138,7 +138,7 @@ pub(super) fn best(problem: &Problem, budget: &mut Budget) -> Packing {
 }
 
 /// Where members that want to be near each other are looked for: in each domain by itself, roomiest first, then
-/// anywhere. A single "anywhere" if nobody has such a wish.
+/// anywhere. A single "anywhere" if nobody has such a term.
 fn domains_to_try(problem: &Problem, budget: &mut Budget) -> Vec<Option<(usize, u32)>> {
     let Some((kind, affinity)) = problem.constraints.affinity.first_served() else {
         return vec![None];
@@ -168,7 +168,7 @@ fn domains_to_try(problem: &Problem, budget: &mut Budget) -> Vec<Option<(usize, 
     rooms.into_iter().map(|(_, domain)| Some((kind, domain))).chain([None]).collect()
 }
 
-/// Places kinds in this order; those who want to be near somebody only within the given domain of that wish.
+/// Places kinds in this order; those who want to be near somebody only within the given domain of that term.
 fn in_order(
     problem: &Problem,
     order: &[usize],

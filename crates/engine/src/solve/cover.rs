@@ -1,4 +1,4 @@
-//! Exact search for members that have no wishes about each other: one filling for each bin, so that together they
+//! Exact search for members that have no terms about each other: one filling for each bin, so that together they
 //! cover all members.
 //!
 //! Bin by bin, fillings that leave the cheapest members over first; see [`super::prices`] for what is cheap and for

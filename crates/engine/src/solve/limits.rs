@@ -6,7 +6,7 @@
 pub struct Limits {
     /// Whether identical members are decided by closed forms.
     pub closed_forms: bool,
-    /// Whether members without wishes about each other are searched for bin by bin.
+    /// Whether members without terms about each other are searched for bin by bin.
     pub cover: bool,
     /// Whether constructions are tried before a search.
     pub constructions: bool,

@@ -16,7 +16,7 @@ pub(super) fn improved(problem: &Problem, best: Packing, limits: Limits, budget:
     let mut best = best;
     while best.placed_count() < wanted && !problem.excluded_by_bounds(best.placed_count() + 1) {
         match look(problem, wanted - best.placed_count() - 1, limits, budget) {
-            // A search that finds fewer than it was asked for would go on for ever.
+            // A search that finds fewer than it was asked for would go on forever.
             Found::Placement(more) if more.placed_count() > best.placed_count() => best = more,
             _ => break,
         }

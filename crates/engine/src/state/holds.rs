@@ -29,7 +29,7 @@ const VACATED_SECONDS: i64 = 60;
 /// What a hold is known by.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum HoldKey {
-    /// Somebody outside of the engine wants it so.
+    /// A caller of the engine asked for it.
     Told(UnitKey),
     /// The nomination of a pod.
     Nominated(ObjectKey),

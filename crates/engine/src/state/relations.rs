@@ -15,7 +15,7 @@ pub(crate) struct Relations {
     /// Domains that groups and composites ask for.
     pub(crate) hierarchies: Hierarchies,
     pub(crate) counts: Counts,
-    /// Ports in use by node; only nodes where somebody uses one.
+    /// Ports in use by node; only nodes where a pod uses one.
     pub(crate) ports: FxHashMap<NodeId, Vec<HostPort>>,
     pub(super) namespaces: FxHashMap<Text, Labels>,
     no_labels: Labels,

@@ -145,7 +145,7 @@ pub(crate) struct InterPodTerms {
 pub(crate) struct PreferredTerms {
     /// Pods that are welcome near (a weight above zero) or unwelcome (below).
     pub(crate) pulls: Vec<(SelectorId, KeyId, i64)>,
-    /// Required wishes to be near, term by term: they pull pods that come later.
+    /// Required terms to be near, term by term: they pull pods that come later.
     pub(crate) required: Vec<(SelectorId, KeyId)>,
     /// Unevenness that is unwelcome.
     pub(crate) spread: Vec<PreferredSpread>,
@@ -171,7 +171,7 @@ impl PreferredTerms {
         self.pulls.is_empty() && self.spread.is_empty()
     }
 
-    /// Every selector and key, once for every wish that uses it.
+    /// Every selector and key, once for every term that uses it.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (SelectorId, KeyId)> {
         let pulls = self.pulls.iter().map(|&(selector, key, _)| (selector, key));
         let spread = self.spread.iter().map(|spread| (spread.selector, spread.key));
@@ -201,7 +201,7 @@ impl InterPodTerms {
         self.is_empty() && self.preferred.pairs().next().is_none()
     }
 
-    /// Every pair of selector and key of what is required, once for every wish that uses it.
+    /// Every pair of selector and key of what is required, once for every term that uses it.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (SelectorId, KeyId)> {
         let affinity =
             self.affinity.iter().flat_map(|(selector, keys)| keys.iter().map(|&key| (*selector, key)));

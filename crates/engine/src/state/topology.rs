@@ -1,4 +1,4 @@
-//! Domains: nodes that share the value of a label. Kept for every label that somebody uses as a topology key.
+//! Domains: nodes that share the value of a label. Kept for every label that is used as a topology key.
 
 use crate::state::nodes::{NodeId, NodeTable};
 use rustc_hash::FxHashMap;

@@ -13,7 +13,7 @@ use tutti_model::{Group, ObjectKey, Text};
 /// What to do about a unit.
 #[derive(Debug)]
 pub(crate) enum Attempt {
-    /// Nothing: nobody waits, or they wait for somebody else.
+    /// Nothing: no member waits, or they wait for another scheduler.
     Nothing,
     /// It cannot be tried, and these members learn why; beside it how the groups of a composite stand.
     Refused(Vec<ObjectKey>, Refusal, Vec<Standing>),
@@ -102,7 +102,7 @@ fn unseen(unit: &UnitKey) -> Refusal {
     }
 }
 
-/// What is wrong with the tree above a unit. A unit that has somebody above it is on its own only because of that.
+/// What is wrong with the tree above a unit. A unit with a parent is on its own only because of that.
 fn misgrown(state: &State, unit: &UnitKey) -> Option<Contradiction> {
     match state.pods().ancestry_of(unit) {
         Err(error) => Some(Contradiction::Tree(error.to_string().into())),

@@ -74,7 +74,7 @@ impl Core {
     }
 
     /// A group that is complete, and what it is part of, are told so if they were not when they started: the leader of that time
-    /// may have ended before it could, or somebody else has bound the members.
+    /// may have ended before it could, or another scheduler has bound the members.
     pub(super) fn tell_complete(&mut self, group: &ObjectKey, counted: u32, minimum: u32, now: Time) {
         self.tell_started(&UnitKey::Group(group.clone()), now, || {
             format!("{counted} of at least {minimum} members run")

@@ -43,7 +43,7 @@ struct Shared {
 struct State {
     /// What is watched is listed, and changes come.
     is_listed: bool,
-    /// Somebody is to be placed.
+    /// A unit is to be placed.
     is_wanted: bool,
 }
 
@@ -59,7 +59,7 @@ impl Rest {
         self.change(|state| state.is_listed = is_listed);
     }
 
-    /// Somebody is to be placed, or nobody is.
+    /// A unit is to be placed, or none is.
     fn set_wanted(&self, is_wanted: bool) {
         self.change(|state| state.is_wanted = is_wanted);
     }
@@ -70,7 +70,7 @@ impl Rest {
         self.0.changed.notify_all();
     }
 
-    /// Sleeps for a while, unless somebody is to be placed by then.
+    /// Sleeps for a while, unless a unit is to be placed by then.
     fn take(&self) {
         let state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.may_rest() {

@@ -1,4 +1,4 @@
-//! One large group with members of several kinds, or with wishes about other pods: domain by domain, each as a problem
+//! One large group with members of several kinds, or with terms about other pods: domain by domain, each as a problem
 //! of its own.
 //!
 //! Domains of narrow levels come first, tight ones before roomy ones. First everybody is to be placed, by construction;

@@ -318,7 +318,7 @@ impl Core {
             let seen = Marks { fully_bound: marks.fully_bound, unwind_at: marks.unwind_at };
             if gang.asked.is_none() && gang.marked != seen {
                 gang.marked = seen;
-                // Somebody could write on it, so perhaps we can by now.
+                // Another client could write on it, so perhaps we can by now.
                 gang.marks_not_before = None;
             }
         });

@@ -1,5 +1,5 @@
 //! Groups and composites: one row for each, with the object as it was last seen, what was written to it, what it is part
-//! of, and its members. A row is there as soon as somebody names the group, and for as long as anybody does.
+//! of, and its members. A row is there as soon as a pod or group names it, and for as long as one does.
 //!
 //! * `seen`: what watches and looks tell of them;
 //! * `tree`: which groups belong together, and whether they have what they need;

@@ -139,7 +139,7 @@ impl Core {
         known.version = version.clone();
         known.scheduled.see(scheduled);
         if known.scheduled.holds() {
-            // Somebody else has started it; what waits to be written is out of date.
+            // Another scheduler has started it; what waits to be written is out of date.
             self.group_writes.cancel_unless(unit, |(_, condition)| condition.holds());
         }
         let report = !errors.is_empty() && known.reported.as_ref() != Some(&version);

@@ -205,7 +205,7 @@ impl Core {
         }
     }
 
-    /// What is kept of pods is what somebody waits for.
+    /// Only what is waited for is kept of pods.
     pub(super) fn check_pods(&self) -> Result<(), String> {
         for pod in self.job_pods.kept() {
             let has_kept = self.pods.get(pod).is_some_and(|known| known.kept.is_some());

@@ -60,7 +60,7 @@ pub(in super::super) struct Preparations {
 enum Progress {
     Waiting,
     Ready,
-    /// Somebody or something that was decided on is gone.
+    /// A pod or node that was decided on is gone.
     Stale,
     Failed(String),
 }

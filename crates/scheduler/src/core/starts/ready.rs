@@ -68,7 +68,7 @@ impl super::Starts {
         self.blocker(*turn, now)
     }
 
-    /// True if somebody is ready.
+    /// True if a start is ready.
     pub(in super::super) fn has_ready(&self) -> bool {
         !self.ready_gangs.is_empty() || !self.ready_others.is_empty()
     }

@@ -417,7 +417,7 @@ fn a_server_that_does_not_want_to_hear_that_a_gang_has_started_is_told_less_and_
     sim.refuses_conditions = true;
     sim.node("b", 40);
     for index in 3..40 {
-        // A pod that joins makes the gang be looked at, also if somebody else has placed it.
+        // A pod that joins makes the gang be looked at, also if another scheduler has placed it.
         let name = format!("g-{index}");
         sim.pod(&name, Some("g"), 1);
         sim.bind_by_other(&name, "b");

@@ -201,7 +201,7 @@ impl Core {
         self.events.cancel(&EventKey { uid: uid.clone(), reason: FAILED_SCHEDULING });
     }
 
-    /// A pod was not understood. Somebody else's is only logged.
+    /// A pod was not understood. The pod of another scheduler is only logged.
     pub(in super::super) fn bad_pod(&mut self, pod: &Pod, ours: bool, errors: Vec<ObjectError>, now: Time) {
         let message = self.report_errors(errors);
         if ours {

@@ -339,7 +339,7 @@ impl Sim {
         let priority = group.group.priority.unwrap_or(0);
         let same_priority =
             members().filter(|other| !other.is_over()).all(|other| other.pod.priority == priority);
-        // Somebody may have moved it to a tree of another priority.
+        // It may have been moved to a tree of another priority.
         let above = self.server.above(key).into_iter().filter_map(|above| self.server.composites.get(&above));
         let same_priority =
             same_priority && above.map(|found| found.group.priority).all(|p| p.unwrap_or(0) == priority);

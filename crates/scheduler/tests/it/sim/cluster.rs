@@ -27,7 +27,7 @@ impl Sim {
     /// Somebody binds one of our pods.
     pub(super) fn bind_by_other(&mut self) {
         let waits = |pod: &&SimPod| {
-            // A pod of a Job that somebody else binds before we know of its group is no member until it is seen again.
+            // A pod of a Job that another scheduler binds before we know of its group is no member until it is seen again.
             let is_of_job =
                 pod.pod.group.as_ref().is_some_and(|group| self.server.job_of_group.contains_key(group));
             let is_free = pod.pod.node.is_none() && pod.pod.gates.is_empty() && !is_of_job;

@@ -122,7 +122,7 @@ impl Sim {
 
     // --- the end -----------------------------------------------------------------------------------------
 
-    /// Somebody asks a process to end.
+    /// A process is asked to end.
     pub(super) fn stop(&mut self, index: usize, why: End) -> Result<(), String> {
         let until = self.now.plus_seconds(STOP_SECONDS);
         let replica = &mut self.replicas[index];

@@ -98,7 +98,7 @@ enum Happening {
     Provision(ObjectKey, Text),
     /// Whoever brings claims and volumes together looks at a volume.
     BindVolume(Text),
-    /// Somebody asks a process to end.
+    /// A process is asked to end.
     Stop(usize),
     /// A group is made for a Job.
     MakeGroup(Box<Draft>),

@@ -93,7 +93,7 @@ pub(crate) enum Deed {
     Success,
     /// A pod of another scheduler takes a seat.
     Intrusion,
-    /// Somebody else binds one of our pods.
+    /// Another scheduler binds one of our pods.
     OtherBinder,
     GateOpening,
     /// A Job whose pods wait for the group that is made for it.

@@ -171,7 +171,7 @@ impl Sim {
         }
     }
 
-    /// Whoever makes groups for Jobs makes one.
+    /// The controller that makes groups for Jobs makes one.
     pub(super) fn make_group(&mut self, draft: Draft) {
         self.made.insert(key(&draft.name));
         self.server.set_group(draft, self.now);
@@ -194,7 +194,7 @@ impl Sim {
         }
     }
 
-    /// Somebody moves a group to another composite, or to none.
+    /// A user moves a group to another composite, or to none.
     fn move_group(&mut self) {
         let movable = |(key, group): (&ObjectKey, &SimGroup)| {
             (!group.by_class && !self.server.job_of_group.contains_key(key)).then(|| key.clone())
