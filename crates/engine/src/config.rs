@@ -14,7 +14,7 @@ pub struct Config {
     /// Who is served, and how. A name belongs to the first profile that has it.
     pub profiles: Vec<NamedProfile>,
     /// How much work one call of [`crate::Engine::decide`] may do, in branches of a search: 200,000 are worth less than
-    /// 50 ms on one core. An attempt gets half of it, and all of it when there is nothing else to do.
+    /// 50 ms on one core. An attempt gets half of it, and three quarters when there is nothing else to do.
     pub branches_max: u32,
     /// Up to which size each way of solving is tried.
     pub limits: Limits,

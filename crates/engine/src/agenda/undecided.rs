@@ -1,5 +1,5 @@
 //! Units for which no placement was found within the budget, and none was excluded. They are tried once more after a
-//! pause, with all of the budget, when there is nothing else to do. If that was in vain, only a change helps: the same
+//! pause, with more of the budget, when there is nothing else to do. If that was in vain, only a change helps: the same
 //! search on the same cluster has the same end. Pauses grow until the unit is decided.
 
 use crate::decision::UnitKey;
@@ -18,7 +18,7 @@ pub(crate) enum Effort {
     /// Half.
     #[default]
     Usual,
-    /// All.
+    /// Three quarters, so that the rest of a call fits beside it.
     Most,
 }
 
@@ -27,7 +27,7 @@ impl Effort {
     pub(crate) fn share(self, steps: u64) -> u64 {
         match self {
             Self::Usual => steps / 2,
-            Self::Most => steps,
+            Self::Most => steps - steps / 4,
         }
     }
 
