@@ -112,6 +112,31 @@ fn groups_of_a_composite_are_solved_for_together_and_as_well_as_they_can_be() {
 }
 
 #[test]
+fn a_tree_of_many_preferred_levels_and_slices_is_placed_as_well_as_it_can_be() {
+    // Its choices of domains once used up the budget before the best one was found.
+    let text = "
+        node n0 cpu=5 label:host=n0 label:block=1 label:rack=3
+        node n1 cpu=4 label:host=n1 label:block=1 label:rack=1
+        node n2 cpu=5 label:host=n2 label:block=2 label:rack=2
+        node n3 cpu=5 label:host=n3 label:block=1 label:rack=1
+        node n4 cpu=5 label:host=n4 label:block=1
+        pod r0 on=n2 cpu=1
+        composite top gang=2
+        composite middle parent=top gang=1 preferred:block preferred:rack preferred:host
+        group g0 parent=top gang=2 preferred:block preferred:rack slices:rack:1
+        pod g0-0 group=g0 cpu=3 rank=0
+        pod g0-1 group=g0 cpu=3 rank=1
+        group g1 parent=middle gang=1 required:rack
+        pod g1-0 group=g1 cpu=3 on=n3
+        pod g1-1 group=g1 cpu=3
+        group g2 parent=top gang=1 preferred:block preferred:host slices:host:1
+        pod g2-0 group=g2 cpu=2";
+    let mut seen = Seen::default();
+    check(0, text, judge_tree, &mut seen);
+    assert_eq!(seen.placed, 1);
+}
+
+#[test]
 fn domains_and_wishes_about_other_pods_are_honoured_together() {
     let mut seen = Seen::default();
     for seed in 1..=TREES {

@@ -35,6 +35,11 @@ impl Anchor {
         if self.members.len() < 2 { 0 } else { self.members_in(domain) }
     }
 
+    /// The most that any domain is welcome for.
+    pub(super) fn most_pull(&self) -> u32 {
+        self.members.keys().map(|&domain| self.pull(domain)).max().unwrap_or(0)
+    }
+
     /// True if members run and there is only one domain to choose.
     pub(super) fn is_pinned(&self) -> bool {
         self.members.len() == 1

@@ -200,6 +200,9 @@ impl Exact<'_, '_> {
             self.is_over = true;
             return;
         }
+        if steps.begins_slices(at) && !self.could_be_cut(place) {
+            return;
+        }
         let Some(options) = steps.options(at, place, self.budget) else {
             self.is_over = true;
             return;
@@ -264,6 +267,23 @@ impl Exact<'_, '_> {
             (0..problem.resources.len()).map(of_resource).collect()
         };
         placed.iter().enumerate().map(least).collect()
+    }
+
+    /// False if members do not fit into the domains that were chosen, however they are cut into slices.
+    fn could_be_cut(&mut self, place: &Place) -> bool {
+        if !self.budget.spend(place.cost(self.ground) + self.ground.problem.cost_of_a_copy()) {
+            self.is_over = true;
+            return false;
+        }
+        let problem = self.narrowed(place);
+        match self.joint(&problem) {
+            Found::Placement(_) => true,
+            Found::Nothing => false,
+            Found::OutOfBudget => {
+                self.is_over = true;
+                false
+            }
+        }
     }
 
     /// Everything about domains is decided; the rest is a search.

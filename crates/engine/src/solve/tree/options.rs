@@ -8,7 +8,6 @@ use crate::solve::budget::Budget;
 use crate::solve::request::{RunningMember, SliceRule};
 use crate::state::hierarchy::Cell;
 use crate::state::shape::ShapeId;
-use tutti_model::Strength;
 
 /// Steps that it takes to tell what a choice is worth, beside looking at bins.
 const STEPS_PER_MERIT: usize = 128;
@@ -121,6 +120,8 @@ enum Step {
 pub(super) struct Steps<'s, 'g> {
     ground: &'s Ground<'g>,
     steps: Vec<Step>,
+    /// How many of them choose domains for parts; slices come after these.
+    parts: usize,
     /// By part: how many members are placed.
     placed: Vec<u32>,
     /// Only the widest choices are looked at: what others allow, they allow, too.
@@ -145,9 +146,12 @@ impl<'s, 'g> Steps<'s, 'g> {
                 is_active[parent] |= is_active[at];
             }
         }
-        let mut steps = Vec::new();
+        let mut steps: Vec<Step> =
+            (0..is_active.len()).filter(|&part| is_active[part]).map(Step::Part).collect();
+        let parts = steps.len();
+        // Slices come last: where they go has little merit, and a choice of domains without any should end before it is
+        // multiplied by all ways to cut it.
         for part in (0..is_active.len()).filter(|&part| is_active[part]) {
-            steps.push(Step::Part(part));
             let Some(rule) = ground.part(part).slices else { continue };
             let mut slices: Vec<u32> =
                 ground.kinds_of(part).iter().filter_map(|&kind| ground.tree.kinds[kind].slice).collect();
@@ -161,20 +165,21 @@ impl<'s, 'g> Steps<'s, 'g> {
             }
             steps.extend(slices.into_iter().map(|slice| Step::Slice(part, rule, slice)));
         }
-        let mut this = Self { ground, steps, placed: placed.to_vec(), is_loose, hopes: Vec::new() };
+        let mut this = Self { ground, steps, parts, placed: placed.to_vec(), is_loose, hopes: Vec::new() };
         if is_loose {
             return Some(this);
         }
         let mut hopes = vec![Merit::default()];
         for step in this.steps.iter().rev() {
-            let mut hope = match *step {
+            let hope = match *step {
                 Step::Part(part) => this.best_of_part(part, budget)?,
-                _ => Merit::default(),
+                Step::Slice(part, rule, slice) => {
+                    let is_of_it = |running: &RunningMember| running.slice == Some(slice);
+                    let anchor = ground.anchor_of(part, part, rule.level, is_of_it);
+                    Merit { pull: anchor.most_pull(), ..Merit::default() }
+                }
+                Step::Cut(..) | Step::Lead(..) => Merit::default(),
             };
-            let (Step::Part(part) | Step::Slice(part, ..) | Step::Cut(part, ..) | Step::Lead(part, _)) =
-                *step;
-            // Its own members, and those whom a composite keeps apart.
-            hope.pull = ground.part(part).running.len() as u32 * 2;
             let later = hopes.last().cloned().unwrap_or_default();
             hopes.push(hope.and(&later));
         }
@@ -183,28 +188,25 @@ impl<'s, 'g> Steps<'s, 'g> {
         Some(this)
     }
 
-    /// The best that a part could choose if everything were for it, but for the pull of members that run. Merits are
-    /// compared in order and added, so that a sum of the best is never worse than any sum.
+    /// The best that a part could choose if everything were for it. Merits are compared in order and added, so that a sum
+    /// of the best is never worse than any sum.
     fn best_of_part(&self, part: usize, budget: &mut Budget) -> Option<Merit> {
-        let asks = self.ground.part(part);
-        if asks.is_group && !asks.levels.is_empty() {
-            let choice = |_: Region, own: &Merit| Choice {
-                merit: Merit { pull: 0, ..own.clone() },
-                what: What::Mask(Vec::new(), Region::new()),
-            };
-            let choices = self.cells(part, &self.ground.everywhere(), choice, budget)?;
-            return Some(choices.into_iter().map(|choice| choice.merit).max().unwrap_or_default());
-        }
-        let mut hope = Merit::default();
-        let levels = asks.levels.iter().enumerate();
-        for (level, _) in levels.filter(|(_, strength)| **strength == Strength::Preferred) {
-            hope.meet(level);
-        }
-        Some(hope)
+        let ground = self.ground;
+        let choices = self.inside(part, &ground.everywhere(), None, &Merit::default(), budget)?;
+        let own = choices.into_iter().map(|choice| choice.merit).max().unwrap_or_default();
+        let parent = ground.part(part).parent.and_then(|at| Some((at, ground.part(at).spread?)));
+        // Where members run whom the parent keeps apart from its other children.
+        let pull = parent.map_or(0, |(at, rule)| ground.anchor(part, at, rule.level).most_pull());
+        Some(own.and(&Merit { pull, ..Merit::default() }))
     }
 
     pub(super) fn len(&self) -> usize {
         self.steps.len()
+    }
+
+    /// True if this is the first step about slices.
+    pub(super) fn begins_slices(&self, at: usize) -> bool {
+        at == self.parts && at < self.len()
     }
 
     /// The best that could come of this step and all later ones.
@@ -343,7 +345,9 @@ impl<'s, 'g> Steps<'s, 'g> {
             }
             return Some(choices);
         }
-        for set in 1..1_usize << cells.len() {
+        // A set of more cells than there are members has one that nobody goes to.
+        let is_used = |set: &usize| set.count_ones() <= self.placed[part];
+        for set in (1..1_usize << cells.len()).filter(is_used) {
             let chosen: Vec<&(Cell, Region)> =
                 cells.iter().enumerate().filter(|(at, _)| set >> at & 1 == 1).map(|(_, cell)| cell).collect();
             let names: Vec<Cell> = chosen.iter().map(|(cell, _)| *cell).collect();
