@@ -70,6 +70,9 @@ impl Core {
         due.into_iter().flatten().min()
     }
 
+    /// What a group is marked with and what it is told are two requests, even when they are due together: marks are annotations,
+    /// and the API server drops changes of metadata from what is written to the status subresource, and changes of the
+    /// status from what is written to the object itself.
     fn pump_groups(&mut self, now: Time) {
         let window = self.write_window.limit(now);
         while let Some((group, (uid, marks))) = self.mark_writes.next(window, now) {
