@@ -12,10 +12,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use tutti_engine::{Placement, Refusal, Seat, Standing, UnitKey, Waiting};
 use tutti_k8s::ConditionStatus;
 use tutti_k8s::request::{SCHEDULED, Severity};
+use tutti_model::tree::TREE_DEPTH_MAX;
 use tutti_model::{ObjectKey, Text, Time};
 
 /// A unit that is not complete yet mostly will be in a moment; nobody needs to hear of it before this time.
 const GATHERING_SECONDS: i64 = 2;
+
+/// Parts of a tree that could not start however much room there was, and what they wait for. The tree as a whole is none of them.
+type Unready<'a> = BTreeMap<&'a UnitKey, &'a Refusal>;
 
 impl Core {
     /// A unit has a place.
@@ -131,6 +135,9 @@ impl Core {
         let attempt = self.count_refusal(waiting);
         self.report(Fact::Waiting { unit: waiting.unit.clone(), message: sentence.clone(), gathering });
         let due = if gathering { now.plus_seconds(GATHERING_SECONDS) } else { now };
+        let parts = waiting.groups.iter().filter(|standing| standing.group != waiting.unit);
+        let unready: Unready<'_> =
+            parts.filter_map(|part| Some((&part.group, part.waits.as_ref()?))).collect();
         let message = match &waiting.unit {
             UnitKey::Group(key) => {
                 self.group_refused(&waiting.unit, &waiting.refusal, &sentence, now);
@@ -152,12 +159,17 @@ impl Core {
                     self.group_refused(&waiting.unit, &waiting.refusal, &sentence, now);
                 }
                 for standing in &waiting.groups {
-                    match &standing.waits {
+                    match self.unready_part(&unready, &standing.group) {
                         _ if standing.group == waiting.unit => {
                             self.group_refused(&standing.group, &waiting.refusal, &sentence, now);
                         }
-                        Some(own) => {
+                        Some((part, own)) if *part == standing.group => {
                             self.group_refused(&standing.group, own, &Text::from(own.to_string()), now);
+                        }
+                        Some((part, above)) => {
+                            let name = &part.object().name;
+                            let sentence = Text::from(format!("composite pod group {name}: {above}"));
+                            self.group_refused(&standing.group, above, &sentence, now);
                         }
                         None => self.group_refused(&standing.group, &waiting.refusal, &detailed, now),
                     }
@@ -166,22 +178,32 @@ impl Core {
             }
             UnitKey::Pod(_) => sentence,
         };
-        // Members of a group that is not ready itself do not wait for room, whatever the rest of its tree waits for.
-        let own: BTreeMap<&ObjectKey, &Refusal> = waiting
-            .groups
-            .iter()
-            .filter_map(|standing| match &standing.group {
-                UnitKey::Group(group) => Some((group, standing.waits.as_ref()?)),
-                UnitKey::Composite(_) | UnitKey::Pod(_) => None,
-            })
-            .collect();
+        // Members of a part that is not ready itself do not wait for room, whatever the rest of its tree waits for.
+        let mut own: BTreeMap<ObjectKey, Option<&'static str>> = BTreeMap::new();
         for pod in &waiting.members {
-            let group = self.pods.get(pod).and_then(|known| known.group.as_ref());
-            let own = group.and_then(|group| own.get(group)).filter(|_| reason == UNSCHEDULABLE);
-            let reason = own.map_or(reason, |own| reason_of(own));
-            self.set_pod_condition(pod, reason, &message, due, now);
+            let group = self.pods.get(pod).and_then(|known| known.group.clone());
+            let own = group.filter(|_| reason == UNSCHEDULABLE).and_then(|group| {
+                *own.entry(group).or_insert_with_key(|group| {
+                    let part = self.unready_part(&unready, &UnitKey::Group(group.clone()));
+                    part.map(|(_, refusal)| reason_of(refusal))
+                })
+            });
+            self.set_pod_condition(pod, own.unwrap_or(reason), &message, due, now);
         }
         attempt
+    }
+
+    /// The nearest of the parts of a tree that are not ready, from a group or composite upwards.
+    fn unready_part<'a>(&self, unready: &Unready<'a>, part: &UnitKey) -> Option<(&'a UnitKey, &'a Refusal)> {
+        let mut next = Some(part.clone());
+        for _ in 0..TREE_DEPTH_MAX {
+            let at = next?;
+            if let Some((part, refusal)) = unready.get_key_value(&at) {
+                return Some((*part, *refusal));
+            }
+            next = self.groups.parent(&at).cloned().map(UnitKey::Composite);
+        }
+        None
     }
 
     /// True if a group says on itself what is missing: it has a status, and has not started, which is said for good.
