@@ -98,33 +98,59 @@ impl Sim {
     /// A pod says that there is no room for it only if room is what is missing: an autoscaler would make a node for it.
     fn check_room_is_missing(&self, index: usize, pod: &ObjectKey) -> Result<(), String> {
         let replica = &self.replicas[index];
-        let Some(group) = self.server.pods.get(pod).and_then(|found| found.pod.group.as_ref()) else {
+        let Some(found) = self.server.pods.get(pod).filter(|_| replica.has_heard_all()) else {
             return Ok(());
         };
-        // Of a tree the engine tells again only if the reason of the whole changes, not if that of one of its groups does.
-        if !self.server.above(group).is_empty() {
-            return Ok(());
-        }
         // While it ends, or while a gang is unwound, nothing is decided about it any more.
-        let is_decided = replica.ending.is_none() && replica.core.gang_state(group).is_none();
-        if !replica.has_heard_all() || !is_decided {
+        let state = found.pod.group.as_ref().and_then(|group| replica.core.gang_state(group));
+        if replica.ending.is_some() || state.is_some() {
             return Ok(());
         }
-        let Some(found) = self.server.groups.get(group) else {
-            return Err(format!("{pod} says that it has no room, and its group is gone"));
+        match self.why_not_ready(found) {
+            Some(why) => Err(format!("{pod} says that it has no room, and {why}")),
+            None => Ok(()),
+        }
+    }
+
+    /// Why a pod that waits could not start, however much room there was.
+    fn why_not_ready(&self, pod: &SimPod) -> Option<String> {
+        if !pod.pod.gates.is_empty() {
+            return Some("a gate holds it back".to_owned());
+        }
+        let key = pod.pod.group.as_ref()?;
+        let Some(group) = self.server.groups.get(key) else {
+            return Some("its group is gone".to_owned());
         };
+        if !self.server.has_whole_tree(key) {
+            return Some("a composite above its group is gone".to_owned());
+        }
+        let living = self.living_beside(key, |other| other.pod.gates.is_empty());
+        let count = living.get(key).map_or(0, |(count, _)| *count);
+        if count < group.minimum() {
+            return Some(format!("has {count} of {} members", group.minimum()));
+        }
+        self.server
+            .is_tree_short(key, &living)
+            .then(|| "a composite above its group has too few groups that are ready".to_owned())
+    }
+
+    /// Members that live and of which something is true, by group, of all groups that start together with one.
+    fn living_beside(
+        &self,
+        key: &ObjectKey,
+        counts: impl Fn(&SimPod) -> bool,
+    ) -> BTreeMap<&ObjectKey, (u32, u32)> {
+        let beside = self.server.groups_beside(key);
         let lives = |other: &&SimPod| {
             other.pod.phase == Phase::Succeeded || (!other.is_over() && !other.pod.terminating)
         };
-        let members = self.server.pods.values().filter(|other| other.pod.group.as_ref() == Some(group));
-        let living = members.filter(lives).filter(|other| other.pod.gates.is_empty()).count();
-        if (living as u32) < found.minimum() {
-            return Err(format!(
-                "{pod} says that it has no room, and has {living} of {} members",
-                found.minimum()
-            ));
+        let mut living: BTreeMap<&ObjectKey, (u32, u32)> = BTreeMap::new();
+        for other in self.server.pods.values().filter(lives).filter(|other| counts(other)) {
+            if let Some(group) = other.pod.group.as_ref().filter(|group| beside.contains(*group)) {
+                living.entry(group).or_default().0 += 1;
+            }
         }
-        Ok(())
+        living
     }
 
     /// True if something of a group is on a node, in whatever condition.
@@ -233,7 +259,7 @@ impl Sim {
         if leaders.count() > 1 {
             return Err("two schedulers act at once".to_owned());
         }
-        Ok(())
+        self.check_in_part()
     }
 
     /// With all trouble over and room for everybody, everything that can run does.
@@ -327,13 +353,7 @@ impl Sim {
         let of_groups =
             |other: &&SimPod| other.pod.group.as_ref().is_some_and(|group| beside.contains(group));
         let members = || self.server.pods.values().filter(of_groups);
-        let lives = |other: &&SimPod| {
-            other.pod.phase == Phase::Succeeded || (!other.is_over() && !other.pod.terminating)
-        };
-        let mut living: BTreeMap<&ObjectKey, (u32, u32)> = BTreeMap::new();
-        for group in members().filter(lives).filter_map(|other| other.pod.group.as_ref()) {
-            living.entry(group).or_default().0 += 1;
-        }
+        let living = self.living_beside(key, |_| true);
         let same_scheduler =
             members().filter(|other| !other.is_over()).all(|other| &*other.pod.scheduler_name == "tutti");
         let priority = group.group.priority.unwrap_or(0);

@@ -106,11 +106,17 @@ pub(crate) enum Deed {
     ClassGone,
     /// The missing members of a broken gang are about to be sent.
     BrokenStart,
+    /// A story about nothing but gangs and schedulers that are killed.
+    OnlyKills,
+    /// A leader is killed while a gang is in part.
+    CrashInPart,
+    /// A new gang is sent while a broken one is not, because that one does not fit.
+    PassedOver,
 }
 
 impl Deed {
     /// All of them, in order.
-    pub(crate) const ALL: [Self; 61] = [
+    pub(crate) const ALL: [Self; 64] = [
         Self::Step,
         Self::Bind,
         Self::LateBind,
@@ -172,6 +178,9 @@ impl Deed {
         Self::JobBind,
         Self::ClassGone,
         Self::BrokenStart,
+        Self::OnlyKills,
+        Self::CrashInPart,
+        Self::PassedOver,
     ];
 }
 
