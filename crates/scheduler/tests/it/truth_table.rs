@@ -123,8 +123,10 @@ const TABLE: &[Row] = &[
             NotStarted("2 of 3 members fit"),
             Minimum(4),
             NotStarted("2 of 4 members fit"),
+            // One more seat that helps nobody is no news by itself; it is said with what is.
             Room(1),
-            NotStarted("of 4 members fit"),
+            Pods(1),
+            NotStarted("3 of 4 members fit"),
             Run(0),
             Room(1),
             Run(4),
