@@ -155,8 +155,14 @@ impl Core {
                     true => for_members("composite pod group", key, &waiting.refusal, &sentence, kept),
                     false => detailed.clone(),
                 };
-                if waiting.groups.iter().all(|standing| standing.group != waiting.unit) {
+                if waiting.groups.is_empty() {
+                    // It was not looked at group by group. What they were told before may not be true any more.
+                    let group_of = |pod: &ObjectKey| self.pods.get(pod)?.group.clone();
+                    let groups: BTreeSet<ObjectKey> = waiting.members.iter().filter_map(group_of).collect();
                     self.group_refused(&waiting.unit, &waiting.refusal, &sentence, now);
+                    for group in groups {
+                        self.group_refused(&UnitKey::Group(group), &waiting.refusal, &detailed, now);
+                    }
                 }
                 for standing in &waiting.groups {
                     match self.unready_part(&unready, &standing.group) {

@@ -209,6 +209,19 @@ fn members_of_a_part_of_a_tree_that_lacks_groups_are_not_called_unschedulable_be
 }
 
 #[test]
+fn groups_of_a_composite_that_is_gone_are_not_said_to_lack_room_any_more() {
+    let mut sim = Sim::new();
+    sim.node("a", 1);
+    sim.composite("top", None, 1);
+    sim.child("l", "top", 2);
+    sim.run_for(5);
+    assert_eq!(&*sim.group_conditions[&key("l")].reason, "Unschedulable");
+    sim.delete_composite("top");
+    sim.run_for(5);
+    assert_eq!(&*sim.group_conditions[&key("l")].reason, "NotReadyForScheduling");
+}
+
+#[test]
 fn a_reason_in_other_words_is_written_less_and_less_often_and_at_a_fixed_rate() {
     let mut sim = Sim::new();
     // Nobody fits, and every node that joins changes the numbers.
