@@ -10,6 +10,9 @@ use tutti_model::{ObjectKey, Phase, Text};
 use tutti_scheduler::core::groups::GangState;
 use tutti_scheduler::core::message::Effect;
 
+/// The reason of a condition that autoscalers make nodes for.
+const UNSCHEDULABLE: &str = "Unschedulable";
+
 impl Sim {
     /// Nothing is sent without a lease that lasts, and no gang starts in part.
     pub(super) fn check_effects(&mut self, index: usize, effects: &[Effect]) -> Result<(), String> {
@@ -26,10 +29,16 @@ impl Sim {
         }
         let mut starts: BTreeMap<ObjectKey, u32> = BTreeMap::new();
         for effect in effects {
-            if let Effect::PatchPodCondition { pod, condition, .. } = effect
-                && &*condition.reason == "Unschedulable"
-            {
-                self.check_room_is_missing(index, pod)?;
+            match effect {
+                Effect::PatchPodCondition { pod, condition, .. } if &*condition.reason == UNSCHEDULABLE => {
+                    self.check_room_is_missing(index, pod)?;
+                }
+                Effect::PatchGroupCondition { group: UnitKey::Group(group), condition, .. }
+                    if &*condition.reason == UNSCHEDULABLE =>
+                {
+                    self.check_room_is_missing_for_group(index, group)?;
+                }
+                _ => {}
             }
             if let Effect::MarkDisrupted { pod, uid, .. } | Effect::DeletePod { pod, uid } = effect {
                 self.check_intent(index, pod, uid)?;
@@ -97,41 +106,45 @@ impl Sim {
 
     /// A pod says that there is no room for it only if room is what is missing: an autoscaler would make a node for it.
     fn check_room_is_missing(&self, index: usize, pod: &ObjectKey) -> Result<(), String> {
-        let replica = &self.replicas[index];
-        let Some(found) = self.server.pods.get(pod).filter(|_| replica.has_heard_all()) else {
-            return Ok(());
-        };
-        // While it ends, or while a gang is unwound, nothing is decided about it any more.
-        let state = found.pod.group.as_ref().and_then(|group| replica.core.gang_state(group));
-        if replica.ending.is_some() || state.is_some() {
-            return Ok(());
+        let found = self.server.pods.get(pod).filter(|_| self.replicas[index].has_heard_all());
+        if found.is_some_and(|found| !found.pod.gates.is_empty()) {
+            return Err(format!("{pod} says that it has no room, and a gate holds it back"));
         }
-        match self.why_not_ready(found) {
-            Some(why) => Err(format!("{pod} says that it has no room, and {why}")),
+        match found.and_then(|found| found.pod.group.as_ref()) {
+            Some(group) => self.check_room_is_missing_for_group(index, group),
             None => Ok(()),
         }
     }
 
-    /// Why a pod that waits could not start, however much room there was.
-    fn why_not_ready(&self, pod: &SimPod) -> Option<String> {
-        if !pod.pod.gates.is_empty() {
-            return Some("a gate holds it back".to_owned());
+    fn check_room_is_missing_for_group(&self, index: usize, group: &ObjectKey) -> Result<(), String> {
+        let replica = &self.replicas[index];
+        // While it ends, or while a gang is unwound, nothing is decided about it any more.
+        let is_decided = replica.ending.is_none() && replica.core.gang_state(group).is_none();
+        match self.why_not_ready(group).filter(|_| replica.has_heard_all() && is_decided) {
+            Some(why) => Err(format!("{group} is said to have no room, and {why}")),
+            None => Ok(()),
         }
-        let key = pod.pod.group.as_ref()?;
+    }
+
+    /// Why a group could not start, however much room there was.
+    fn why_not_ready(&self, key: &ObjectKey) -> Option<String> {
         let Some(group) = self.server.groups.get(key) else {
-            return Some("its group is gone".to_owned());
+            return Some("is gone".to_owned());
         };
         if !self.server.has_whole_tree(key) {
-            return Some("a composite above its group is gone".to_owned());
+            return Some("a composite above it is gone".to_owned());
+        }
+        let priority = group.group.priority.unwrap_or(0);
+        if self.server.composites_above(key).any(|found| found.group.priority.unwrap_or(0) != priority) {
+            return Some("has another priority than a composite above it".to_owned());
         }
         let living = self.living_beside(key, |other| other.pod.gates.is_empty());
         let count = living.get(key).map_or(0, |(count, _)| *count);
         if count < group.minimum() {
             return Some(format!("has {count} of {} members", group.minimum()));
         }
-        self.server
-            .is_tree_short(key, &living)
-            .then(|| "a composite above its group has too few groups that are ready".to_owned())
+        let is_short = self.server.is_tree_short(key, &living);
+        is_short.then(|| "a composite above it has too few groups that are ready".to_owned())
     }
 
     /// Members that live and of which something is true, by group, of all groups that start together with one.
@@ -360,9 +373,8 @@ impl Sim {
         let same_priority =
             members().filter(|other| !other.is_over()).all(|other| other.pod.priority == priority);
         // It may have been moved to a tree of another priority.
-        let above = self.server.above(key).into_iter().filter_map(|above| self.server.composites.get(&above));
-        let same_priority =
-            same_priority && above.map(|found| found.group.priority).all(|p| p.unwrap_or(0) == priority);
+        let mut above = self.server.composites_above(key);
+        let same_priority = same_priority && above.all(|found| found.group.priority.unwrap_or(0) == priority);
         let enough = living.get(key).is_some_and(|(count, _)| *count >= group.minimum());
         same_scheduler
             && same_priority

@@ -25,6 +25,11 @@ impl Server {
         path
     }
 
+    /// The same, as they are.
+    pub(super) fn composites_above(&self, group: &ObjectKey) -> impl Iterator<Item = &SimGroup> {
+        self.above(group).into_iter().filter_map(|composite| self.composites.get(&composite))
+    }
+
     /// True if no composite above a group is missing.
     pub(super) fn has_whole_tree(&self, group: &ObjectKey) -> bool {
         self.above(group).iter().all(|composite| self.composites.contains_key(composite))
