@@ -10,12 +10,12 @@ use super::report::{
 use super::writes::telling::next_complaint;
 use std::collections::{BTreeMap, BTreeSet};
 use tutti_engine::{Placement, Refusal, Seat, Standing, UnitKey, Waiting};
-use tutti_k8s::ConditionStatus;
 use tutti_k8s::request::{SCHEDULED, Severity};
+use tutti_k8s::{Condition, ConditionStatus};
 use tutti_model::tree::TREE_DEPTH_MAX;
 use tutti_model::{ObjectKey, Text, Time};
 
-/// A unit that is not complete yet mostly will be in a moment; nobody needs to hear of it before this time.
+/// A unit that is not complete yet mostly will be in a moment; it is not worth a word before this time.
 const GATHERING_SECONDS: i64 = 2;
 
 /// Parts of a tree that could not start however much room there was, and what they wait for. The tree as a whole is none of them.
@@ -27,8 +27,31 @@ impl Core {
         let member = placement.seats.first().map(|seat| &seat.pod);
         let attempt = self.count_attempt(&placement.unit, member, Outcome::Scheduled);
         self.waits_no_longer(&placement.unit, now);
+        self.withdraw_refusal(&placement);
         self.begin_start(placement, now);
         attempt
+    }
+
+    /// What was to be said about why a unit waits is not true any more: it has a place, though it may wait for volumes.
+    fn withdraw_refusal(&mut self, placement: &Placement) {
+        for seat in &placement.seats {
+            if self.pod_writes.cancel(&seat.pod) {
+                self.pod_condition_not_written(&seat.pod);
+            }
+            self.withdraw_complaint(&seat.uid);
+        }
+        for group in placement.groups.iter().filter(|standing| standing.is_met()).map(|met| &met.group) {
+            self.groups.set_waits(group, None);
+            let is_refused = |(_, condition): &(Text, Condition)| !condition.holds();
+            if self.group_writes.waiting(group).is_some_and(is_refused)
+                && self.group_writes.cancel(group)
+                && let Some(known) = self.groups.object_mut(group)
+            {
+                known.scheduled.give_up();
+                let uid = known.uid.clone();
+                self.withdraw_complaint(&uid);
+            }
+        }
     }
 
     /// A unit starts: all its bindings go out, and the group is told.
@@ -40,15 +63,7 @@ impl Core {
             nodes: nodes.len(),
             left_out: placement.left_out.len(),
         });
-        for seat in &placement.seats {
-            if self.pod_writes.cancel(&seat.pod)
-                && let Some(condition_written) =
-                    self.pods.get_mut(&seat.pod).and_then(|known| known.scheduled.as_mut())
-            {
-                condition_written.give_up();
-            }
-            self.withdraw_complaint(&seat.uid);
-        }
+        self.withdraw_refusal(placement);
         for standing in &placement.groups {
             match &standing.waits {
                 Some(refusal) if !standing.is_met() => {
@@ -83,7 +98,7 @@ impl Core {
         self.tell_started(&UnitKey::Group(group.clone()), now, || {
             format!("{counted} of at least {minimum} members run")
         });
-        // Of a tree that is not understood nobody knows what it needs.
+        // Of a tree that is not understood it is not known what it needs.
         if self.is_in_tree(group) && self.knows_tree_of(group) {
             for composite in self.composites_above(group) {
                 self.tell_started(&UnitKey::Composite(composite), now, || "enough groups run".to_owned());
