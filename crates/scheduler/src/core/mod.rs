@@ -7,7 +7,7 @@
 //! * `leadership`: whether we may act;
 //! * `facts`: what watches tell, and what of it is believed;
 //! * `pods`: pods, those whose group follows from their Job, and those that are spread by default;
-//! * `starts`: placements on their way, from the decision until everybody knows where every member is;
+//! * `starts`: placements on their way, from the decision until it is known where every member is;
 //! * `groups`: groups and composites, and what becomes of those that have too few members;
 //! * `outcomes`: what follows from decisions, `report`: the words of conditions and events;
 //! * `waits`: how long units wait, and for what;
@@ -226,7 +226,7 @@ impl Core {
         is_time && self.synced && !self.stopping && self.leadership.may_act(now)
     }
 
-    /// As [`Core::step`], while somebody watches.
+    /// As [`Core::step`], while an observer watches.
     pub fn step_observed(
         &mut self,
         inputs: impl IntoIterator<Item = Input>,

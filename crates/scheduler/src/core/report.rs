@@ -8,7 +8,7 @@ use tutti_model::{ObjectKey, Text};
 
 /// Added for a gang that has waited for very long.
 pub(super) const ROOM_IS_KEPT: &str = "; what becomes free is kept for it";
-/// Who runs the scheduler alone should not have to guess.
+/// Users who run the scheduler without the controller should not have to guess.
 pub(super) const WHO_MAKES_IT: &str =
     ", which tutti controller makes (jobIntegration Off does not wait for it)";
 /// Reasons, as users know them.

@@ -319,7 +319,7 @@ impl Core {
         false
     }
 
-    /// Of what is gone nobody has to remember that it was not understood.
+    /// That an object was not understood is forgotten once it is gone.
     pub(super) fn no_longer_bad(&mut self, input: &Input) {
         let gone = match input {
             Input::ClaimGone(key) => (ObjectKind::Claim, key.clone()),

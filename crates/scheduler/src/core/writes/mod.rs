@@ -86,7 +86,7 @@ impl Core {
         while let Some((group, (uid, condition))) =
             next_paced(&mut self.group_writes, &mut self.reason_pace, window, window, now)
         {
-            // Gone or replaced since, or started by somebody else: there is nothing left to say.
+            // Gone or replaced since, or started by another scheduler: there is nothing left to say.
             let is_final = condition.holds();
             let is_news = |known: &GroupObject| known.uid == uid && (is_final || !known.scheduled.holds());
             let Some(known) = self.groups.object_mut(&group).filter(|known| is_news(known)) else {

@@ -78,8 +78,8 @@ impl Sim {
         sent.max(self.replicas[index].core.bindings_of(group) as u32)
     }
 
-    /// Whoever asks for a deletion unwinds the gang at that moment, which was never complete or is to be unwound even so, and
-    /// somebody makes the pod again. What becomes of the request is checked when it arrives, where it may be late and the
+    /// A process that asks for a deletion unwinds the gang at that moment, which was never complete or is to be unwound even
+    /// so, and a controller makes the pod again. What becomes of the request is checked when it arrives, where it may be late and the
     /// pod may go already.
     fn check_intent(&mut self, index: usize, pod: &ObjectKey, uid: &Text) -> Result<(), String> {
         let Some(found) = self.server.pods.get(pod).filter(|found| found.pod.uid == *uid) else {

@@ -3,7 +3,7 @@
 //! the same seed tells the same story.
 //!
 //! * `server`: the API server: objects, and what requests do to them; `volumes_and_claims`: what pods keep their data in;
-//! * `users`, `machines` and `cluster`: everybody else: people, nodes, controllers, kubelets, other schedulers;
+//! * `users`, `machines` and `cluster`: all others: people, nodes, controllers, kubelets, other schedulers;
 //! * `replica`: one process of the scheduler with its watches, `lease`: whether it leads, and how it ends;
 //! * `network`: what becomes of requests on their way;
 //! * `check`: the promises, `order`: in which order they are kept, `trees`: what they mean for composites, `told`: what they mean for who knows what;
@@ -73,7 +73,7 @@ impl Dice {
 /// Something that happens at a time.
 #[derive(Debug, Clone)]
 enum Happening {
-    /// Somebody does something.
+    /// A user or the cluster does something.
     Act,
     /// A watch of a process has something to tell.
     Deliver(usize),
@@ -97,9 +97,9 @@ enum Happening {
     Remove(ObjectKey, Text),
     /// A controller makes a pod again.
     Replace(Box<SimPod>),
-    /// Whoever makes volumes looks at a claim.
+    /// The provisioner looks at a claim.
     Provision(ObjectKey, Text),
-    /// Whoever brings claims and volumes together looks at a volume.
+    /// The controller of volumes looks at a volume.
     BindVolume(Text),
     /// A process is asked to end.
     Stop(usize),
@@ -161,7 +161,7 @@ pub(crate) struct Sim {
     sent: BTreeSet<(u64, UnitKey)>,
     /// The group that was unwound when the deletion of a pod was sent, by its identity and the pod's.
     meant: BTreeMap<Text, Text>,
-    /// What befalls whoever sends the next bindings.
+    /// What befalls the process that sends the next bindings.
     doom: Option<Doom>,
     down: bool,
     incarnations: u64,

@@ -1,7 +1,7 @@
 //! In which order a process sends what it has decided, so that one that is killed leaves few gangs in part.
 //!
-//! * Bindings go out start by start: at any moment at most one start is sent in part. Whoever is killed leaves that one in
-//!   part, and gangs of which requests were under way.
+//! * Bindings go out start by start: at any moment at most one start is sent in part. A process that is killed leaves
+//!   that one in part, and gangs of which requests were under way.
 //! * After a takeover no new gang begins before every broken one that fits is sent. Whether one fits is for the scheduler to
 //!   say: it says so by sending it. If it has heard of nothing in between, the broken one fitted before, too.
 //! * Where nothing else goes wrong and two bindings at most are under way at once, it follows that two gangs at most are in

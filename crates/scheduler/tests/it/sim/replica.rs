@@ -212,7 +212,7 @@ impl Sim {
     pub(super) fn list(&mut self, index: usize, kind: ObjectKind) {
         let replica = &mut self.replicas[index];
         let is_open = replica.watches.get(&kind).is_some_and(|watch| watch.live);
-        // Who does not lead reads nothing.
+        // A process that does not lead reads nothing.
         if !replica.alive || !replica.has_begun || is_open {
             return;
         }
@@ -340,7 +340,7 @@ impl Sim {
         self.replicas.iter().find(|replica| replica.alive && replica.leads)
     }
 
-    /// What is done about a gang by whoever leads.
+    /// What the leader does about a gang.
     pub(super) fn state_of(&self, group: &ObjectKey) -> Option<GangState> {
         self.leader()?.core.gang_state(group)
     }

@@ -11,7 +11,7 @@ pub(crate) enum Deed {
     LateBind,
     /// A pod is sent to a node where pods of other schedulers are known to be.
     BindBesideOthers,
-    /// A pod of a group whose members start each for itself.
+    /// A pod of a group whose members start one by one.
     BasicBind,
     /// A pod whose claim has got a volume for it.
     VolumeBind,
@@ -47,11 +47,11 @@ pub(crate) enum Deed {
     Shrink,
     /// A volume was made for a claim.
     Provision,
-    /// Whoever makes volumes could not make one.
+    /// The provisioner could not make a volume.
     ProvisionFailure,
     /// A volume that exists was kept for a claim.
     KeptVolume,
-    /// Somebody else took a volume.
+    /// Another client took a volume.
     StolenVolume,
     /// A request never arrives.
     LostRequest,

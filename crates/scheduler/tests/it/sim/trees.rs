@@ -80,7 +80,7 @@ impl Sim {
             let Some(root) = self.server.above(group).pop() else { continue };
             let beside = self.server.groups_beside(group);
             let has_bound = beside.iter().any(|group| self.has_bound(group));
-            // Others of it may have been sent before, by whoever thought them enough.
+            // Others of it may have been sent before, by a leader that thought them enough.
             let is_first = self.sent.insert((term, UnitKey::Composite(root.clone())));
             let starting_beside = starts.keys().filter(|group| beside.contains(*group));
             let is_sure = self.replicas[index].has_heard_all() && self.is_as_confirmed(starting_beside);

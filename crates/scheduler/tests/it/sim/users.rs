@@ -148,7 +148,7 @@ impl Sim {
         self.add_group(draft);
     }
 
-    /// A group of which each member may start for itself.
+    /// A group whose members may start one by one.
     fn add_basic_group(&mut self) {
         let priority = self.dice.below(2) as i32;
         let draft = self.draft(format!("b{}", self.serial), None, Policy::Basic, priority);
