@@ -118,8 +118,11 @@ impl Sim {
 
     fn check_room_is_missing_for_group(&self, index: usize, group: &ObjectKey) -> Result<(), String> {
         let replica = &self.replicas[index];
-        // While it ends, or while a gang is unwound, nothing is decided about it any more.
-        let is_decided = replica.ending.is_none() && replica.core.gang_state(group).is_none();
+        // While it ends, or while a gang or one of the same tree is unwound, nothing is decided about it any more.
+        let is_unwound = |group: &ObjectKey| replica.core.gang_state(group) == Some(GangState::Unwinding);
+        let is_decided = replica.ending.is_none()
+            && replica.core.gang_state(group).is_none()
+            && !self.server.groups_beside(group).iter().any(is_unwound);
         match self.why_not_ready(group).filter(|_| replica.has_heard_all() && is_decided) {
             Some(why) => Err(format!("{group} is said to have no room, and {why}")),
             None => Ok(()),
