@@ -136,8 +136,13 @@ impl Sim {
 
     /// A unit begins to be sent.
     fn check_turn(&mut self, index: usize, group: &ObjectKey, unit: &UnitKey) -> Result<(), String> {
+        // Of a tree that lacks nothing as a whole, a group that is not broken itself may start like any other.
+        let members = self.server.counted_by_group();
+        let completes =
+            self.gangs_in_part().any(|broken| broken == group) || self.server.is_tree_short(group, &members);
         let order = &mut self.replicas[index].order;
         if let Some((new, at, news)) = order.passed.remove(unit)
+            && completes
             && news == order.news
             && self.now <= at.plus_seconds(PASSED_OVER_SECONDS)
             && !order.failed.contains(unit)
