@@ -111,9 +111,14 @@ fn main() -> ExitCode {
     let (start, first) = (Instant::now(), arguments.first);
     let Soak { told, broken, tally } = tell_all(arguments);
     println!("{told} stories from seed {first} in {:.1} s: {broken} broken", start.elapsed().as_secs_f64());
+    let share = |stories: u64| 100.0 * stories as f64 / told.max(1) as f64;
     for (deed, count, stories) in tally.counts() {
-        let share = 100.0 * stories as f64 / told.max(1) as f64;
-        println!("{:<18} {count:>12} times, in {share:>5.1} % of the stories", format!("{deed:?}"));
+        let name = format!("{deed:?}");
+        println!("{name:<18} {count:>12} times, in {:>5.1} % of the stories", share(stories));
+    }
+    let rarest = tally.counts().min_by_key(|(_, _, stories)| *stories);
+    if let Some((deed, _, stories)) = rarest {
+        println!("the rarest is {deed:?}, in {:.2} % of the stories", share(stories));
     }
     if broken > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

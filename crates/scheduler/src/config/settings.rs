@@ -11,7 +11,7 @@ pub struct Settings {
     pub config: Config,
     /// Whether replicas elect a leader; without, there is only ever one.
     pub elects: bool,
-    /// By which Lease they do. It is kept where nobody is elected, so that an option can say that somebody is after all.
+    /// By which Lease they do. It is kept where there is no election, so that an option can ask for one after all.
     pub lease: LeaseSettings,
     /// What is served over HTTP.
     pub http: HttpSettings,
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    /// The field that is refused, whether or not anybody is elected.
+    /// The field that is refused, with or without an election.
     fn refused(change: impl Fn(&mut LeaseSettings)) -> Option<String> {
         let refused = |elects| {
             let mut settings = Settings { elects, ..Settings::default() };

@@ -131,9 +131,9 @@ pub struct Counters {
     pub bind_failures: u64,
     /// Units whose volumes were not bound as planned.
     pub volume_failures: u64,
-    /// Bindings of which nobody knew for a while whether they were written.
+    /// Bindings whose outcome was unknown for a while.
     pub bind_unknowns: u64,
-    /// Pods that somebody else bound while we were about to.
+    /// Pods that another scheduler bound while we were about to.
     pub bound_elsewhere: u64,
     /// Placements that were taken back because the group had changed.
     pub stale_groups: u64,

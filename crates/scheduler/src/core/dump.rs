@@ -1,7 +1,7 @@
 //! What the core knows beyond the objects of the cluster, as data; and what it would decide, from that and the objects.
 //!
 //! Objects are in the API server and are dumped as they are there. The rest – seats that are taken but not written yet,
-//! promises, who is not to be tried, and when – is only here.
+//! promises, units that are not to be tried, and when – is only here.
 
 use super::groups::GangState;
 use super::message::Input;
@@ -45,7 +45,7 @@ pub enum Unit {
     Group(Name),
     /// A composite of groups.
     Composite(Name),
-    /// A pod for itself.
+    /// A pod on its own.
     Pod(Name),
 }
 
@@ -85,13 +85,13 @@ pub struct Assumed {
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Promise {
-    /// To whom.
+    /// To which unit.
     pub unit: Unit,
-    /// Who has a higher priority than this may take them.
+    /// Units of a higher priority than this may take them.
     pub priority: i32,
     /// Until when, in milliseconds since 1970.
     pub expires_ms: Option<i64>,
-    /// Why: `told`, `nominated`, `vacated` or `claimed`.
+    /// Why: `told`, `nominated`, `vacated`, `claimed` or `planned`.
     pub reason: Reason,
     /// Where, and how much.
     pub seats: Vec<PromisedSeat>,
@@ -121,11 +121,11 @@ pub struct PromisedSeat {
     pub requests: BTreeMap<String, i64>,
 }
 
-/// Somebody who waits.
+/// A unit that waits.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Queued {
-    /// Who.
+    /// Which.
     pub unit: Unit,
     /// For its turn, for the end of a pause, or for something to happen.
     pub place: String,
@@ -155,9 +155,9 @@ pub struct Extras {
     pub assumed: Vec<Assumed>,
     /// Promises.
     pub holds: Vec<Promise>,
-    /// Who is not to be tried.
+    /// Units that are not to be tried.
     pub suspended: Vec<Unit>,
-    /// Who waits, those who are next first.
+    /// Units that wait, the next one first.
     pub queue: Vec<Queued>,
     /// Gangs below their minimum.
     pub gangs: Vec<PartialGang>,
@@ -243,7 +243,7 @@ fn hold_of(promise: &Promise) -> Hold {
 }
 
 /// What would be decided by a scheduler that has seen these objects and knows what a dump says beyond them: every
-/// placement, and for everybody who waits the reason. Nothing is sent.
+/// placement, and for every unit that waits the reason. Nothing is sent.
 pub fn replay(
     config: Config,
     capabilities: Capabilities,

@@ -10,7 +10,7 @@ use tutti_model::Time;
 /// Whether we lead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Leadership {
-    /// Nobody else could lead.
+    /// No other process could lead.
     Alone,
     /// Not elected yet.
     Standby,

@@ -89,7 +89,7 @@ pub enum Input {
     ///
     /// [`Core::standby`]: crate::Core::standby
     Elected {
-        /// When the lease ends unless it is renewed. Nothing is sent from then on, even if nobody says so.
+        /// When the lease ends unless it is renewed. Nothing is sent from then on, even if no message says so.
         until: Time,
     },
     /// The lease was renewed.
@@ -110,7 +110,7 @@ pub enum Input {
 pub enum Answer {
     /// Of [`Effect::Bind`].
     Bind {
-        /// Who was to go where.
+        /// Which pod was to go where.
         seat: Seat,
         /// How it ended.
         outcome: BindOutcome,
@@ -156,7 +156,7 @@ pub enum BindOutcome {
     },
     /// The pod is not as we believe: gone, another one, or bound already. A look at it tells.
     Disputed(Text),
-    /// Nobody knows whether it was or will be written.
+    /// It is not known whether it was or will be written.
     Unknown(Text),
 }
 
@@ -438,7 +438,7 @@ pub enum Fact {
         /// What is known.
         why: Text,
     },
-    /// Somebody else bound the pod to another node.
+    /// Another scheduler bound the pod to another node.
     BoundElsewhere {
         /// The pod.
         pod: ObjectKey,

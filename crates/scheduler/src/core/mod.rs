@@ -7,7 +7,7 @@
 //! * `leadership`: whether we may act;
 //! * `facts`: what watches tell, and what of it is believed;
 //! * `pods`: pods, those whose group follows from their Job, and those that are spread by default;
-//! * `starts`: placements on their way, from the decision until everybody knows where every member is;
+//! * `starts`: placements on their way, from the decision until it is known where every member is;
 //! * `groups`: groups and composites, and what becomes of those that have too few members;
 //! * `outcomes`: what follows from decisions, `report`: the words of conditions and events;
 //! * `waits`: how long units wait, and for what;
@@ -226,7 +226,7 @@ impl Core {
         is_time && self.synced && !self.stopping && self.leadership.may_act(now)
     }
 
-    /// As [`Core::step`], while somebody watches.
+    /// As [`Core::step`], while an observer watches.
     pub fn step_observed(
         &mut self,
         inputs: impl IntoIterator<Item = Input>,
@@ -306,18 +306,21 @@ impl Core {
             Input::ListDone(kind) => self.list_done(kind, now),
             Input::ListRefused { kind, why } => self.list_refused(kind, why, now),
             Input::PodSet(reading) => self.pod_set(*reading, now),
-            Input::PodGone(key) => {
-                self.found_gone.remove(&(ObjectKind::Pod, key.clone()));
-                self.pod_gone(&key, now);
-            }
+            Input::PodGone(key) => self.seen_gone(ObjectKind::Pod, &key, now),
             Input::NodeSet(reading) => self.node_set(*reading, now),
             Input::NodeGone(name) => self.node_gone(&name, now),
             Input::NamespaceSet { name, labels } => self.namespace_set(&name, labels, now),
             Input::NamespaceGone(name) => self.namespace_gone(&name, now),
-            Input::GroupSet(reading) => self.group_set(*reading, Source::Watch, now),
-            Input::GroupGone(key) => self.seen_gone(&UnitKey::Group(key), now),
-            Input::CompositeSet(reading) => self.composite_set(*reading, Source::Watch, now),
-            Input::CompositeGone(key) => self.seen_gone(&UnitKey::Composite(key), now),
+            Input::GroupSet(reading) => {
+                let unit = UnitKey::Group(reading.key.clone());
+                self.unit_set(&unit, *reading, Source::Watch, now);
+            }
+            Input::GroupGone(key) => self.seen_gone(ObjectKind::PodGroup, &key, now),
+            Input::CompositeSet(reading) => {
+                let unit = UnitKey::Composite(reading.key.clone());
+                self.unit_set(&unit, *reading, Source::Watch, now);
+            }
+            Input::CompositeGone(key) => self.seen_gone(ObjectKind::Composite, &key, now),
             Input::ClaimSet(reading) => self.claim_set(*reading, now),
             Input::ClaimGone(key) => self.claim_gone(&key, now),
             Input::VolumeSet(reading) => self.volume_set(*reading, now),

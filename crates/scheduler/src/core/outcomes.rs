@@ -10,12 +10,16 @@ use super::report::{
 use super::writes::telling::next_complaint;
 use std::collections::{BTreeMap, BTreeSet};
 use tutti_engine::{Placement, Refusal, Seat, Standing, UnitKey, Waiting};
-use tutti_k8s::ConditionStatus;
 use tutti_k8s::request::{SCHEDULED, Severity};
+use tutti_k8s::{Condition, ConditionStatus};
+use tutti_model::tree::TREE_DEPTH_MAX;
 use tutti_model::{ObjectKey, Text, Time};
 
-/// A unit that is not complete yet mostly will be in a moment; nobody needs to hear of it before this time.
+/// A unit that is not complete yet mostly will be in a moment; it is not worth a word before this time.
 const GATHERING_SECONDS: i64 = 2;
+
+/// Parts of a tree that could not start however much room there was, and what they wait for. The tree as a whole is none of them.
+type Unready<'a> = BTreeMap<&'a UnitKey, &'a Refusal>;
 
 impl Core {
     /// A unit has a place.
@@ -23,8 +27,31 @@ impl Core {
         let member = placement.seats.first().map(|seat| &seat.pod);
         let attempt = self.count_attempt(&placement.unit, member, Outcome::Scheduled);
         self.waits_no_longer(&placement.unit, now);
+        self.withdraw_refusal(&placement);
         self.begin_start(placement, now);
         attempt
+    }
+
+    /// What was to be said about why a unit waits is not true any more: it has a place, though it may wait for volumes.
+    fn withdraw_refusal(&mut self, placement: &Placement) {
+        for seat in &placement.seats {
+            if self.pod_writes.cancel(&seat.pod) {
+                self.pod_condition_not_written(&seat.pod);
+            }
+            self.withdraw_complaint(&seat.uid);
+        }
+        for group in placement.groups.iter().filter(|standing| standing.is_met()).map(|met| &met.group) {
+            self.groups.set_waits(group, None);
+            let is_refused = |(_, condition): &(Text, Condition)| !condition.holds();
+            if self.group_writes.waiting(group).is_some_and(is_refused)
+                && self.group_writes.cancel(group)
+                && let Some(known) = self.groups.object_mut(group)
+            {
+                known.scheduled.give_up();
+                let uid = known.uid.clone();
+                self.withdraw_complaint(&uid);
+            }
+        }
     }
 
     /// A unit starts: all its bindings go out, and the group is told.
@@ -36,15 +63,7 @@ impl Core {
             nodes: nodes.len(),
             left_out: placement.left_out.len(),
         });
-        for seat in &placement.seats {
-            if self.pod_writes.cancel(&seat.pod)
-                && let Some(condition_written) =
-                    self.pods.get_mut(&seat.pod).and_then(|known| known.scheduled.as_mut())
-            {
-                condition_written.give_up();
-            }
-            self.withdraw_complaint(&seat.uid);
-        }
+        self.withdraw_refusal(placement);
         for standing in &placement.groups {
             match &standing.waits {
                 Some(refusal) if !standing.is_met() => {
@@ -79,7 +98,7 @@ impl Core {
         self.tell_started(&UnitKey::Group(group.clone()), now, || {
             format!("{counted} of at least {minimum} members run")
         });
-        // Of a tree that is not understood nobody knows what it needs.
+        // Of a tree that is not understood it is not known what it needs.
         if self.is_in_tree(group) && self.knows_tree_of(group) {
             for composite in self.composites_above(group) {
                 self.tell_started(&UnitKey::Composite(composite), now, || "enough groups run".to_owned());
@@ -131,6 +150,9 @@ impl Core {
         let attempt = self.count_refusal(waiting);
         self.report(Fact::Waiting { unit: waiting.unit.clone(), message: sentence.clone(), gathering });
         let due = if gathering { now.plus_seconds(GATHERING_SECONDS) } else { now };
+        let parts = waiting.groups.iter().filter(|standing| standing.group != waiting.unit);
+        let unready: Unready<'_> =
+            parts.filter_map(|part| Some((&part.group, part.waits.as_ref()?))).collect();
         let message = match &waiting.unit {
             UnitKey::Group(key) => {
                 self.group_refused(&waiting.unit, &waiting.refusal, &sentence, now);
@@ -148,16 +170,27 @@ impl Core {
                     true => for_members("composite pod group", key, &waiting.refusal, &sentence, kept),
                     false => detailed.clone(),
                 };
-                if waiting.groups.iter().all(|standing| standing.group != waiting.unit) {
+                if waiting.groups.is_empty() {
+                    // It was not looked at group by group. What they were told before may not be true any more.
+                    let group_of = |pod: &ObjectKey| self.pods.get(pod)?.group.clone();
+                    let groups: BTreeSet<ObjectKey> = waiting.members.iter().filter_map(group_of).collect();
                     self.group_refused(&waiting.unit, &waiting.refusal, &sentence, now);
+                    for group in groups {
+                        self.group_refused(&UnitKey::Group(group), &waiting.refusal, &detailed, now);
+                    }
                 }
                 for standing in &waiting.groups {
-                    match &standing.waits {
+                    match self.unready_part(&unready, &standing.group) {
                         _ if standing.group == waiting.unit => {
                             self.group_refused(&standing.group, &waiting.refusal, &sentence, now);
                         }
-                        Some(own) => {
+                        Some((part, own)) if *part == standing.group => {
                             self.group_refused(&standing.group, own, &Text::from(own.to_string()), now);
+                        }
+                        Some((part, above)) => {
+                            let name = &part.object().name;
+                            let sentence = Text::from(format!("composite pod group {name}: {above}"));
+                            self.group_refused(&standing.group, above, &sentence, now);
                         }
                         None => self.group_refused(&standing.group, &waiting.refusal, &detailed, now),
                     }
@@ -166,22 +199,32 @@ impl Core {
             }
             UnitKey::Pod(_) => sentence,
         };
-        // Members of a group that is not ready itself do not wait for room, whatever the rest of its tree waits for.
-        let own: BTreeMap<&ObjectKey, &Refusal> = waiting
-            .groups
-            .iter()
-            .filter_map(|standing| match &standing.group {
-                UnitKey::Group(group) => Some((group, standing.waits.as_ref()?)),
-                UnitKey::Composite(_) | UnitKey::Pod(_) => None,
-            })
-            .collect();
+        // Members of a part that is not ready itself do not wait for room, whatever the rest of its tree waits for.
+        let mut own: BTreeMap<ObjectKey, Option<&'static str>> = BTreeMap::new();
         for pod in &waiting.members {
-            let group = self.pods.get(pod).and_then(|known| known.group.as_ref());
-            let own = group.and_then(|group| own.get(group)).filter(|_| reason == UNSCHEDULABLE);
-            let reason = own.map_or(reason, |own| reason_of(own));
-            self.set_pod_condition(pod, reason, &message, due, now);
+            let group = self.pods.get(pod).and_then(|known| known.group.clone());
+            let own = group.filter(|_| reason == UNSCHEDULABLE).and_then(|group| {
+                *own.entry(group).or_insert_with_key(|group| {
+                    let part = self.unready_part(&unready, &UnitKey::Group(group.clone()));
+                    part.map(|(_, refusal)| reason_of(refusal))
+                })
+            });
+            self.set_pod_condition(pod, own.unwrap_or(reason), &message, due, now);
         }
         attempt
+    }
+
+    /// The nearest of the parts of a tree that are not ready, from a group or composite upwards.
+    fn unready_part<'a>(&self, unready: &Unready<'a>, part: &UnitKey) -> Option<(&'a UnitKey, &'a Refusal)> {
+        let mut next = Some(part.clone());
+        for _ in 0..TREE_DEPTH_MAX {
+            let at = next?;
+            if let Some((part, refusal)) = unready.get_key_value(&at) {
+                return Some((*part, *refusal));
+            }
+            next = self.groups.parent(&at).cloned().map(UnitKey::Composite);
+        }
+        None
     }
 
     /// True if a group says on itself what is missing: it has a status, and has not started, which is said for good.

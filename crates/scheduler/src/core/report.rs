@@ -8,7 +8,7 @@ use tutti_model::{ObjectKey, Text};
 
 /// Added for a gang that has waited for very long.
 pub(super) const ROOM_IS_KEPT: &str = "; what becomes free is kept for it";
-/// Who runs the scheduler alone should not have to guess.
+/// Users who run the scheduler without the controller should not have to guess.
 pub(super) const WHO_MAKES_IT: &str =
     ", which tutti controller makes (jobIntegration Off does not wait for it)";
 /// Reasons, as users know them.
@@ -109,13 +109,63 @@ pub(super) fn set_aside(seconds: u64) -> Text {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tutti_engine::refusal::{ClaimProblem, Contradiction, NoRoom, Unsupported};
+    use tutti_engine::ReasonCode;
+    use tutti_engine::refusal::{ClaimProblem, Contradiction, LevelShortage, NoRoom, Unsupported};
 
-    #[test]
-    fn only_missing_room_is_called_unschedulable() {
+    /// Whether room is what is missing, of every kind of reason. A new one has to be added here.
+    fn is_about_room(code: ReasonCode) -> bool {
+        match code {
+            ReasonCode::NoNodes
+            | ReasonCode::NoDomain
+            | ReasonCode::NoRoomInDomain
+            | ReasonCode::NoRoom
+            | ReasonCode::Undecided => true,
+            ReasonCode::GroupMissing
+            | ReasonCode::CompositeMissing
+            | ReasonCode::TooFewGroups
+            | ReasonCode::TooFewMembers
+            | ReasonCode::Contradiction
+            | ReasonCode::Unsupported
+            | ReasonCode::ClaimNotReady
+            | ReasonCode::Inconsistent => false,
+        }
+    }
+
+    /// Every kind of reason, one after the other. A new one has to be added here, and to [`refusals`].
+    fn after(code: ReasonCode) -> Option<ReasonCode> {
+        Some(match code {
+            ReasonCode::GroupMissing => ReasonCode::CompositeMissing,
+            ReasonCode::CompositeMissing => ReasonCode::TooFewGroups,
+            ReasonCode::TooFewGroups => ReasonCode::TooFewMembers,
+            ReasonCode::TooFewMembers => ReasonCode::Contradiction,
+            ReasonCode::Contradiction => ReasonCode::Unsupported,
+            ReasonCode::Unsupported => ReasonCode::ClaimNotReady,
+            ReasonCode::ClaimNotReady => ReasonCode::NoNodes,
+            ReasonCode::NoNodes => ReasonCode::NoDomain,
+            ReasonCode::NoDomain => ReasonCode::NoRoomInDomain,
+            ReasonCode::NoRoomInDomain => ReasonCode::NoRoom,
+            ReasonCode::NoRoom => ReasonCode::Undecided,
+            ReasonCode::Undecided => ReasonCode::Inconsistent,
+            ReasonCode::Inconsistent => return None,
+        })
+    }
+
+    /// A refusal of every kind, and of every kind of problem where there are several.
+    fn refusals() -> Vec<Refusal> {
         let key = ObjectKey::new("a", "g");
         let claim = |problem| Refusal::Claim { pod: key.clone(), claim: "c".into(), problem };
-        let others = [
+        let level = |best| LevelShortage {
+            group: None,
+            key: "rack".into(),
+            domains: 0,
+            short: 0,
+            best,
+            needed: 2,
+            is_pinned: false,
+            missing_labels: vec![],
+        };
+        let in_levels = |levels| Refusal::NoRoom(NoRoom { nodes: 1, levels, ..NoRoom::default() });
+        vec![
             Refusal::GroupMissing { group: key.clone() },
             Refusal::CompositeMissing { composite: key.clone() },
             Refusal::TooFewGroups { minimum: 2, ready: 1 },
@@ -133,13 +183,25 @@ mod tests {
             claim(ClaimProblem::Unbound),
             claim(ClaimProblem::ClassMissing { class: "c".into() }),
             claim(ClaimProblem::InUse { pod: "p".into() }),
-        ];
-        for refusal in others {
-            assert_ne!(reason_of(&refusal), UNSCHEDULABLE, "{refusal:?}");
+            Refusal::NoRoom(NoRoom::default()),
+            in_levels(vec![level(None)]),
+            in_levels(vec![level(Some(("r".into(), 1)))]),
+            in_levels(vec![]),
+            Refusal::Undecided(NoRoom::default()),
+            Refusal::Inconsistent { what: "x".into() },
+        ]
+    }
+
+    #[test]
+    fn only_missing_room_is_called_unschedulable() {
+        let refusals = refusals();
+        for refusal in &refusals {
+            let is_called_so = reason_of(refusal) == UNSCHEDULABLE;
+            assert_eq!(is_called_so, is_about_room(refusal.reason().code), "{refusal:?}");
         }
-        for refusal in [Refusal::NoRoom(NoRoom::default()), Refusal::Undecided(NoRoom::default())] {
-            assert_eq!(reason_of(&refusal), UNSCHEDULABLE, "{refusal:?}");
-        }
+        let mut codes = std::iter::successors(Some(ReasonCode::GroupMissing), |code| after(*code));
+        let untried = codes.find(|code| refusals.iter().all(|refusal| refusal.reason().code != *code));
+        assert_eq!(untried, None, "no refusal of this kind was tried");
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Units over which the engine broke. A mistake in the solver must not stop the scheduler, and every leader after it in
-//! turn: the unit is set aside, which is said in the log, on the unit and in a metric, and everybody else is served.
+//! turn: the unit is set aside, which is said in the log, on the unit and in a metric, and all others are served.
 
 use super::message::Fact;
 use super::{Core, UnitKey};
@@ -69,7 +69,7 @@ impl Core {
         self.engine.waiters().iter().any(|(waiting, _)| waiting == unit)
     }
 
-    /// Sets the unit aside that the engine was deciding on. If nobody knows which, or if there are too many, this process
+    /// Sets the unit aside that the engine was deciding on. If it is not known which, or if there are too many, this process
     /// ends as it would have without us.
     fn engine_broke(&mut self, panic: Box<dyn Any + Send>, now: Time) {
         let is_new = |unit: &UnitKey| !self.set_aside.until.contains_key(unit);

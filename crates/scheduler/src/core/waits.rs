@@ -15,7 +15,7 @@ pub enum Constraint {
     Room,
     /// Volumes, or anything else that claims are for.
     Claims,
-    /// Somebody who mends what contradicts itself.
+    /// A change by hand, because objects contradict each other.
     Contradiction,
 }
 

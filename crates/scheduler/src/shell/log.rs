@@ -71,7 +71,7 @@ pub(super) fn fact(fact: &Fact) {
             tracing::warn!(%pod, %node, error = %why, "binding has an unknown outcome; its seat is kept until it is known");
         }
         Fact::BoundElsewhere { pod, wanted, found } => {
-            tracing::warn!(%pod, %wanted, %found, "somebody else bound the pod");
+            tracing::warn!(%pod, %wanted, %found, "another scheduler bound the pod");
         }
         Fact::BadObject(error) => tracing::warn!(%error, "not understood"),
         Fact::WriteGivenUp { key, why } => tracing::warn!(?key, error = %why, "write given up"),

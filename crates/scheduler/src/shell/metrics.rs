@@ -93,7 +93,7 @@ impl Metrics {
         self.leading.set(leads);
     }
 
-    /// Somebody who watches the core decide and measures it.
+    /// Watches the core decide, and measures it.
     pub(super) fn stopwatch(&self) -> Stopwatch<'_> {
         Stopwatch::new(&self.times)
     }

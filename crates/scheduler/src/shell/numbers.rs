@@ -76,14 +76,10 @@ impl Writer<'_> {
                 "Units whose volumes were not bound as planned",
                 counters.volume_failures,
             ),
-            (
-                "tutti_bind_unknowns",
-                "Bindings of which nobody knew for a while whether they were written",
-                counters.bind_unknowns,
-            ),
+            ("tutti_bind_unknowns", "Bindings whose outcome was unknown for a while", counters.bind_unknowns),
             (
                 "tutti_bound_elsewhere",
-                "Pods that somebody else bound while we were about to",
+                "Pods that another scheduler bound while we were about to",
                 counters.bound_elsewhere,
             ),
             (

@@ -27,13 +27,13 @@ const SLEEP_MAX: Duration = Duration::from_secs(60);
 /// Why the owner has to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Interrupt {
-    /// Somebody asked for the end.
+    /// The process was asked to end.
     Stop,
     /// Settings have changed, and are taken over by a new start.
     Settings,
     /// The cluster serves other APIs than before.
     Apis,
-    /// Somebody else leads, or may.
+    /// Another process leads, or may.
     Deposed,
 }
 
@@ -111,7 +111,7 @@ impl Owner {
                     batch.push(Input::Renewed { until });
                 }
             }
-            // Everybody else has a turn first: what has come together is looked at together, which costs one step.
+            // All other tasks have a turn first: what has come together is looked at together, which costs one step.
             tokio::task::yield_now().await;
             while batch.len() < INPUTS_PER_STEP_MAX
                 && let Some(answer) = self.requests.answer_now()

@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 /// API server takes, and than the first pauses between tries together.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(30);
 
-/// Everybody who asks and goes on asking.
+/// All clients that ask and go on asking.
 #[derive(Debug, Default)]
 pub(crate) struct Pulses(Mutex<Vec<Weak<Pulse>>>);
 
 impl Pulses {
-    /// Somebody who asks, named as in "no answer to …", until the last client that observes it is dropped. With
+    /// A client, named as in "no answer to …", until the last client that observes it is dropped. With
     /// `may_be_refused`, to hear that something is not served, or not to us, is as good as any answer.
     pub(super) fn of(&self, asker: String, may_be_refused: bool) -> Arc<Pulse> {
         let pulse = Arc::new(Pulse { asker, may_be_refused, unanswered_since: Mutex::default() });
@@ -41,7 +41,7 @@ impl Pulses {
     }
 }
 
-/// Somebody who asks.
+/// One client that asks.
 #[derive(Debug)]
 pub(super) struct Pulse {
     asker: String,

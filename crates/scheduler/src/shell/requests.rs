@@ -32,7 +32,7 @@ impl Requests {
     }
 
     pub(super) fn send(&self, request: Request) {
-        // Whether anybody carries it out shows where answers are waited for.
+        // Whether it is carried out shows where answers are waited for.
         let _ = self.new.send(request);
     }
 
@@ -78,7 +78,7 @@ mod tests {
     fn request(name: &'static str) -> (Request, oneshot::Sender<()>) {
         let (finish, finished) = oneshot::channel();
         let request = Box::pin(async move {
-            finished.await.expect("somebody waits for the answer");
+            finished.await.expect("the caller waits for the answer");
             Answer::Write { key: WriteKey::Pod(ObjectKey::new("a", name)), outcome: WriteOutcome::Done }
         });
         (request, finish)

@@ -31,7 +31,7 @@ const ERROR_CHARS_MAX: usize = 300;
 pub(super) struct Sender {
     client: Arc<Client>,
     timeout: Duration,
-    /// Requests must end before somebody else could lead.
+    /// Requests must end before another process could lead.
     term: Option<Term>,
     reporter: String,
     /// Which of several replicas reports.
@@ -251,7 +251,7 @@ async fn emit(client: &Client, note: &EventNote, reporter: &str, instance: &str)
 }
 
 /// What an answer says about whether the binding was written. Only an answer that the server gives before it
-/// writes is certain; after 5xx it may have been written nevertheless.
+/// writes is certain; after 5xx it may have been written all the same.
 fn bind_outcome(result: Result<(), Failure>) -> BindOutcome {
     match result {
         Ok(()) => BindOutcome::Done,
@@ -329,7 +329,7 @@ mod tests {
             Ok(())
         };
         let answer = within(Instant::now(), request).await;
-        assert!(matches!(answer, Err(Failure::Timeout)) && !sent.get(), "somebody else may lead by now");
+        assert!(matches!(answer, Err(Failure::Timeout)) && !sent.get(), "another process may lead by now");
     }
 
     #[test]

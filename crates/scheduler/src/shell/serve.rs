@@ -29,7 +29,7 @@ use tutti_lease::{Election, Place, Standing};
 const INPUT_QUEUE_MAX: usize = 4096;
 /// Questions that wait for the owner of the core.
 const QUESTIONS_MAX: usize = 8;
-/// The end, as often as somebody wants to wait for it.
+/// The end, for any number of tasks that wait for it.
 type End = Shared<BoxFuture<'static, ()>>;
 
 /// A scheduler as a process: replicas elect a leader, settings are taken over when they change, it is noticed when the

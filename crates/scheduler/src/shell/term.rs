@@ -1,5 +1,5 @@
 //! The term that a core acts in, where leaders are elected. A later one is another term: a leader in between may have
-//! sent requests, which have to be waited for before somebody acts in it.
+//! sent requests, which have to be waited for before anything is done in it.
 
 use std::time::Instant;
 use tokio::sync::watch;
@@ -25,7 +25,7 @@ impl Term {
         }
     }
 
-    /// Completes when somebody is elected or deposed, or the lease is renewed.
+    /// Completes when a leader is elected or deposed, or the lease is renewed.
     pub(super) async fn changed(&mut self) {
         if self.standing.changed().await.is_err() {
             // The election has ended, and then nothing changes any more.

@@ -1,4 +1,4 @@
-//! One watch: a list and changes of a kind, as inputs of the core, for as long as somebody listens.
+//! One watch: a list and changes of a kind, as inputs of the core, for as long as there is a listener.
 
 use super::paced_watch::Rest;
 use super::repeats::Repeats;
@@ -130,7 +130,7 @@ impl<S, G, L, D> Watch<S, G, L, D> {
 }
 
 /// What was told of a watch since it last worked. A server that is away for an hour is one piece of news; that it then
-/// refuses a kind is another one, because somebody may wait for that kind.
+/// refuses a kind is another one, because the core may wait for that kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 enum Trouble {
     #[default]

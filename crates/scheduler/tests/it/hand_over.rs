@@ -1,5 +1,5 @@
 //! How a scheduler ends that leads: in good order it gives its lease back at once. If something of it may still be under
-//! way, the lease has to run out, so that whoever is next waits for it.
+//! way, the lease has to run out, so that the next leader waits for it.
 
 use crate::harness::{World, eventually};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -15,7 +15,7 @@ use tutti_lease::Place;
 use tutti_scheduler::config::HttpSettings;
 use tutti_scheduler::{Config, Settings};
 
-/// A way to the cluster on which bindings get lost for ever. The flag says that one was.
+/// A way to the cluster on which bindings get lost forever. The flag says that one was.
 fn without_bindings(client: Client) -> (Client, Arc<AtomicBool>) {
     let lost = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&lost);

@@ -1,4 +1,4 @@
-//! A cluster with nodes and a scheduler, and whoever uses it.
+//! A cluster with nodes and a scheduler, and the user of it.
 
 use crate::shape::Shape;
 pub(crate) use crate::user::eventually;

@@ -123,8 +123,10 @@ const TABLE: &[Row] = &[
             NotStarted("2 of 3 members fit"),
             Minimum(4),
             NotStarted("2 of 4 members fit"),
+            // One more seat that helps nobody is no news by itself; it is said with what is.
             Room(1),
-            NotStarted("of 4 members fit"),
+            Pods(1),
+            NotStarted("3 of 4 members fit"),
             Run(0),
             Room(1),
             Run(4),
@@ -146,7 +148,7 @@ const TABLE: &[Row] = &[
         steps: &[Room(2), Pods(1), Run(1), Started, Pods(2), Run(2), Waits(2, ""), Started, Room(1), Run(3)],
     },
     Row {
-        situation: "no group: every pod for itself",
+        situation: "no group: every pod on its own",
         group: Group::None,
         steps: &[
             Room(1),
@@ -183,7 +185,7 @@ async fn groups_of_our_own_end_as_the_table_says() {
     tell_all(Shape::Custom).await;
 }
 
-/// Tells all rows at once, on one cluster. Each has a namespace, nodes and a name of the scheduler for itself.
+/// Tells all rows at once, on one cluster. Each has a namespace, nodes and a name of the scheduler of its own.
 async fn tell_all(shape: Shape) {
     let mut world = World::of_shape(shape).await;
     let names: Vec<String> = (0..TABLE.len()).map(|index| format!("row-{index}")).collect();

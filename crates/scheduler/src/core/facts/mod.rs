@@ -29,6 +29,15 @@ pub(super) enum Source {
     Kept,
 }
 
+/// Which object was seen, and how old that is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sighting<'a> {
+    pub(super) kind: ObjectKind,
+    pub(super) key: &'a ObjectKey,
+    pub(super) uid: &'a Text,
+    pub(super) version: &'a Text,
+}
+
 /// A list under way.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
@@ -51,12 +60,12 @@ impl Core {
     }
 
     /// True if a watch tells of an object that is known to be gone.
-    pub(super) fn is_found_gone(&mut self, kind: ObjectKind, key: &ObjectKey, uid: &Text) -> bool {
+    fn is_found_gone(&mut self, seen: &Sighting<'_>) -> bool {
         if self.found_gone.is_empty() {
             return false;
         }
-        let id = (kind, key.clone());
-        let is_gone = self.found_gone.get(&id) == Some(uid);
+        let id = (seen.kind, seen.key.clone());
+        let is_gone = self.found_gone.get(&id) == Some(seen.uid);
         if !is_gone {
             // The watch has come to another object of that name.
             self.found_gone.remove(&id);
@@ -64,13 +73,14 @@ impl Core {
         is_gone
     }
 
-    /// Looks at identity and age first: false if something newer is known of a group or composite. A list is believed
-    /// in any case, because versions begin anew in a cluster that was restored, unless a look was ahead of it.
-    pub(super) fn admits(&mut self, unit: &UnitKey, uid: &Text, version: &Text, source: Source) -> bool {
-        let (kind, key) = (kind_of(unit), unit.object());
+    /// Every sight of a pod, group or composite passes here before anything follows from it: false if the object is known
+    /// to be gone, or if something newer is known of it. A list is believed in any case, because versions begin anew in a
+    /// cluster that was restored, unless a look was ahead of it.
+    pub(super) fn admits(&mut self, seen: &Sighting<'_>, source: Source) -> bool {
+        let Sighting { kind, key, uid, version } = *seen;
         if source == Source::Watch {
             self.listed(kind, key);
-            if self.is_found_gone(kind, key, uid) {
+            if self.is_found_gone(seen) {
                 return false;
             }
         }
@@ -82,30 +92,44 @@ impl Core {
         {
             listing.looked_at.insert(key.clone());
         }
-        match self.groups.object_mut(unit) {
-            Some(known) if !is_listed && is_older(version, &known.version) => {
-                if source == Source::Watch {
-                    known.watched = Some(uid.clone());
-                }
-                false
-            }
-            _ => true,
+        let is_old =
+            !is_listed && self.known_version(kind, key).is_some_and(|known| is_older(version, known));
+        if is_old
+            && source == Source::Watch
+            && let Some(known) = unit_of(kind, key).and_then(|unit| self.groups.object_mut(&unit))
+        {
+            known.watched = Some(uid.clone());
+        }
+        !is_old
+    }
+
+    /// The version of an object that was last believed.
+    fn known_version(&self, kind: ObjectKind, key: &ObjectKey) -> Option<&Text> {
+        match unit_of(kind, key) {
+            Some(unit) => self.groups.object(&unit).map(|known| &known.version),
+            None => self.pods.get(key).map(|known| &known.version),
         }
     }
 
-    /// A watch tells that a group or composite is gone. If that is behind what a look has told, an earlier one is meant.
-    pub(super) fn seen_gone(&mut self, unit: &UnitKey, now: Time) {
-        self.found_gone.remove(&(kind_of(unit), unit.object().clone()));
-        if let Some(known) = self.groups.object_mut(unit)
+    /// A watch tells that a pod, group or composite is gone. If that is behind what a look has told, an earlier one is meant.
+    pub(super) fn seen_gone(&mut self, kind: ObjectKind, key: &ObjectKey, now: Time) {
+        self.found_gone.remove(&(kind, key.clone()));
+        let Some(unit) = unit_of(kind, key) else {
+            self.pod_gone(key, now);
+            return;
+        };
+        if let Some(known) = self.groups.object_mut(&unit)
             && known.watched.take().is_some_and(|watched| watched != known.uid)
         {
             return;
         }
+        self.unit_vanished(&unit, now);
+    }
+
+    /// A group or composite is not there any more, and with it goes what it was told.
+    fn unit_vanished(&mut self, unit: &UnitKey, now: Time) {
         self.groups.set_waits(unit, None);
-        match unit {
-            UnitKey::Composite(key) => self.composite_gone(key, now),
-            UnitKey::Group(key) | UnitKey::Pod(key) => self.group_gone(key, now),
-        }
+        self.unit_gone(unit, now);
     }
 
     /// What was known and is not in the list has vanished while nobody watched.
@@ -140,8 +164,7 @@ impl Core {
             }
             ObjectKind::PodGroup => {
                 for key in vanished(self.groups.names(false).iter(), &listed) {
-                    self.groups.set_waits(&UnitKey::Group(key.clone()), None);
-                    self.group_gone(&key, now);
+                    self.unit_vanished(&UnitKey::Group(key), now);
                 }
             }
             ObjectKind::Service
@@ -170,8 +193,7 @@ impl Core {
             }
             ObjectKind::Composite => {
                 for key in vanished(self.groups.names(true).iter(), &listed) {
-                    self.groups.set_waits(&UnitKey::Composite(key.clone()), None);
-                    self.composite_gone(&key, now);
+                    self.unit_vanished(&UnitKey::Composite(key), now);
                 }
             }
         }
@@ -297,7 +319,7 @@ impl Core {
         false
     }
 
-    /// Of what is gone nobody has to remember that it was not understood.
+    /// That an object was not understood is forgotten once it is gone.
     pub(super) fn no_longer_bad(&mut self, input: &Input) {
         let gone = match input {
             Input::ClaimGone(key) => (ObjectKind::Claim, key.clone()),
@@ -324,6 +346,15 @@ pub(super) fn kind_of(unit: &UnitKey) -> ObjectKind {
     match unit {
         UnitKey::Composite(_) => ObjectKind::Composite,
         UnitKey::Group(_) | UnitKey::Pod(_) => ObjectKind::PodGroup,
+    }
+}
+
+/// The group or composite of a name; `None` for other kinds.
+fn unit_of(kind: ObjectKind, key: &ObjectKey) -> Option<UnitKey> {
+    match kind {
+        ObjectKind::PodGroup => Some(UnitKey::Group(key.clone())),
+        ObjectKind::Composite => Some(UnitKey::Composite(key.clone())),
+        _ => None,
     }
 }
 

@@ -404,12 +404,12 @@ impl Core {
         let has_members = !gang.has_no_members();
         let (is_ours, counted, nothing_is_bound) = (gang.ours > 0, gang.counted(), gang.bound.is_empty());
         if !has_members && self.groups.group(group).is_none() {
-            // Those who waited for a group that never came may be all gone.
+            // All members that waited for a group that never came may be gone.
             self.forget_partial(group, now);
             self.forget_row(&UnitKey::Group(group.clone()), now);
             return;
         }
-        // Each member for itself is still a part of a tree that starts as one.
+        // Where every member starts on its own, the group is still part of a tree that starts as one.
         let is_understood = self.groups.group(group).is_some_and(|known| known.asks.is_some());
         let alone = is_understood && self.is_in_tree(group);
         let minimum = self.groups.minimum(group).or(alone.then_some(1));
@@ -422,7 +422,7 @@ impl Core {
         };
         if nothing_is_bound {
             self.nothing_is_bound(group, now);
-            // All of it may have ended before anybody could say that it had started.
+            // All of it may have ended before it could be said that it had started.
             if counted > 0 && self.shortfall(group, minimum).is_none() {
                 self.tell_complete(group, counted, minimum, now);
             }
@@ -441,7 +441,7 @@ impl Core {
         self.write_marks(group, now);
     }
 
-    /// It is complete, or nobody knows what would be: what was begun about it ends.
+    /// It is complete, or it is not known what it needs: what was begun about it ends.
     fn forget_partial(&mut self, group: &ObjectKey, now: Time) {
         let Some(gang) = self.groups.gang_mut(group) else {
             return;
@@ -531,7 +531,7 @@ impl Core {
         if state == partial.state {
             return;
         }
-        // An unwinding gang gets a mark of its own, even if its deadline was written by somebody before us: once ours is
+        // An unwinding gang gets a mark of its own, even if an earlier leader has written its deadline: once ours is
         // there, whatever else is on its way to the group is about an older version of it and comes too late.
         let deadline = match state {
             GangState::Unwinding => next_second(now),

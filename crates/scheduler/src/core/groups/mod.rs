@@ -295,7 +295,7 @@ pub enum GroupState {
 }
 
 impl Core {
-    /// How far a group has come; `None` if nobody knows of it.
+    /// How far a group has come; `None` if it is not known.
     pub fn group_state(&self, group: &ObjectKey) -> Option<GroupState> {
         let row = self.groups.rows.get(&UnitKey::Group(group.clone()))?;
         Some(match self.gang_state(group) {

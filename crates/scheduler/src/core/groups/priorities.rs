@@ -3,7 +3,7 @@
 //!
 //! What a class stood for when its group was first understood stays, as it would if it had been filled in.
 
-use super::super::facts::{Source, cluster_key};
+use super::super::facts::{Source, cluster_key, kind_of};
 use super::super::{Core, UnitKey};
 use std::collections::BTreeMap;
 use tutti_k8s::group::PRIORITY_CLASS;
@@ -57,10 +57,7 @@ impl Core {
         let waiting = self.priorities.waiting.iter().filter(|(_, reading)| concerned(reading));
         let waiting: Vec<(UnitKey, GroupReading)> = waiting.map(|(u, r)| (u.clone(), r.clone())).collect();
         for (unit, reading) in waiting {
-            match unit {
-                UnitKey::Composite(_) => self.composite_set(reading, Source::Kept, now),
-                UnitKey::Group(_) | UnitKey::Pod(_) => self.group_set(reading, Source::Kept, now),
-            }
+            self.unit_set(&unit, reading, Source::Kept, now);
         }
     }
 
@@ -79,13 +76,9 @@ impl Core {
         self.priorities.waiting.insert(unit.clone(), reading.clone());
         reading.group = None;
         if !self.unlisted.contains(&ObjectKind::PriorityClass) {
-            let kind = match unit {
-                UnitKey::Composite(_) => ObjectKind::Composite,
-                UnitKey::Group(_) | UnitKey::Pod(_) => ObjectKind::PodGroup,
-            };
             let message = format!("there is no priority class {class:?}; the group waits for it");
             let error = ModelError::new(PRIORITY_CLASS, message);
-            reading.errors.push(ObjectError::new(kind, reading.key.clone(), error));
+            reading.errors.push(ObjectError::new(kind_of(unit), reading.key.clone(), error));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What watches and looks tell of groups and composites.
 
-use super::super::facts::Source;
+use super::super::facts::{Sighting, Source, kind_of};
 use super::super::{Core, UnitKey};
 use super::GroupObject;
 use tutti_engine::Event;
@@ -8,34 +8,58 @@ use tutti_k8s::{GroupReading, ObjectError};
 use tutti_model::{Group, ObjectKey, Text, Time};
 
 impl Core {
-    /// Takes in a group. One that was not understood counts as not being there: its members wait, because a
+    /// Takes in a group or composite. One that was not understood counts as not being there: its members wait, because a
     /// guess at its minimum could start a gang in parts.
-    pub(in super::super) fn group_set(&mut self, mut reading: GroupReading, source: Source, now: Time) {
-        let key = reading.key.clone();
-        let unit = UnitKey::Group(key.clone());
-        if !self.admits(&unit, &reading.uid, &reading.version, source) {
+    pub(in super::super) fn unit_set(
+        &mut self,
+        unit: &UnitKey,
+        mut reading: GroupReading,
+        source: Source,
+        now: Time,
+    ) {
+        let GroupReading { key, uid, version, .. } = &reading;
+        if !self.admits(&Sighting { kind: kind_of(unit), key, uid, version }, source) {
             return;
         }
-        let known = self.groups.object(&unit);
+        let known = self.groups.object(unit);
         let watched = known.and_then(|known| known.watched.clone());
         if known.is_some_and(|known| known.uid != reading.uid) {
-            self.group_gone(&key, now);
+            self.unit_gone(unit, now);
         }
-        self.fill_in_priority(&unit, &mut reading);
+        self.fill_in_priority(unit, &mut reading);
         let (marks, job) = (reading.marks.clone(), reading.job.clone());
         let watched = if source == Source::Watch { Some(reading.uid.clone()) } else { watched };
-        let Some(seen) = self.see_group(&unit, reading, watched) else {
+        let Some(seen) = self.see_group(unit, reading, watched) else {
             return;
         };
-        self.gang_seen(&key, &marks);
-        self.tell_seen(&unit, seen, now);
-        if let Some(job) = job {
-            let concerned = self.job_pods.group_seen(&job, &key);
-            self.read_kept(&concerned, now);
+        let changed = seen.changed;
+        match unit {
+            UnitKey::Composite(composite) => {
+                self.tell_seen(unit, seen, now);
+                if changed {
+                    self.composite_changed(composite);
+                }
+            }
+            UnitKey::Group(group) | UnitKey::Pod(group) => {
+                self.gang_seen(group, &marks);
+                self.tell_seen(unit, seen, now);
+                if let Some(job) = job {
+                    let concerned = self.job_pods.group_seen(&job, group);
+                    self.read_kept(&concerned, now);
+                }
+            }
         }
     }
 
-    pub(in super::super) fn group_gone(&mut self, key: &ObjectKey, now: Time) {
+    /// A group or composite is gone.
+    pub(in super::super) fn unit_gone(&mut self, unit: &UnitKey, now: Time) {
+        match unit {
+            UnitKey::Composite(composite) => self.composite_gone(composite, now),
+            UnitKey::Group(group) | UnitKey::Pod(group) => self.group_gone(group, now),
+        }
+    }
+
+    fn group_gone(&mut self, key: &ObjectKey, now: Time) {
         let unit = UnitKey::Group(key.clone());
         if self.groups.object(&unit).is_none() {
             return;
@@ -55,31 +79,7 @@ impl Core {
         self.tell(Event::GroupGone(key.clone()), now);
     }
 
-    /// Takes in a composite. One that was not understood counts as not being there, and its tree waits.
-    pub(in super::super) fn composite_set(&mut self, mut reading: GroupReading, source: Source, now: Time) {
-        let key = reading.key.clone();
-        let unit = UnitKey::Composite(key.clone());
-        if !self.admits(&unit, &reading.uid, &reading.version, source) {
-            return;
-        }
-        let known = self.groups.object(&unit);
-        let watched = known.and_then(|known| known.watched.clone());
-        if known.is_some_and(|known| known.uid != reading.uid) {
-            self.composite_gone(&key, now);
-        }
-        self.fill_in_priority(&unit, &mut reading);
-        let watched = if source == Source::Watch { Some(reading.uid.clone()) } else { watched };
-        let Some(seen) = self.see_group(&unit, reading, watched) else {
-            return;
-        };
-        let changed = seen.changed;
-        self.tell_seen(&unit, seen, now);
-        if changed {
-            self.composite_changed(unit.object());
-        }
-    }
-
-    pub(in super::super) fn composite_gone(&mut self, key: &ObjectKey, now: Time) {
+    fn composite_gone(&mut self, key: &ObjectKey, now: Time) {
         let unit = UnitKey::Composite(key.clone());
         if self.groups.object(&unit).is_none() {
             return;

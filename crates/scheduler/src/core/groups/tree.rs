@@ -138,7 +138,7 @@ impl Core {
         }
     }
 
-    /// Nobody waits any more because of a composite that is not there and that nobody is part of.
+    /// No unit waits any more because of a composite that is not there and that has no parts.
     pub(in super::super) fn forget_childless(&mut self, composite: Option<ObjectKey>, now: Time) {
         if let Some(unit) = composite.map(UnitKey::Composite) {
             self.forget_row(&unit, now);
@@ -175,7 +175,7 @@ impl Core {
     /// All groups of these composites and of those within them.
     pub(in super::super) fn groups_below(&self, mut composites: Vec<ObjectKey>) -> BTreeSet<ObjectKey> {
         let mut groups = BTreeSet::new();
-        // Ends although there may be circles, because nobody is visited twice.
+        // Ends although there may be circles, because none is visited twice.
         let mut seen: BTreeSet<ObjectKey> = BTreeSet::new();
         while let Some(composite) = composites.pop() {
             if !seen.insert(composite.clone()) {
@@ -221,7 +221,7 @@ impl Core {
     /// True if everything in a tree has what it needs, and nothing of it is being completed, unwound or kept.
     pub(super) fn is_settled_tree(&self, root: &UnitKey) -> bool {
         let mut units = vec![root.clone()];
-        // Ends although there may be circles, because nobody is visited twice.
+        // Ends although there may be circles, because none is visited twice.
         let mut seen: BTreeSet<UnitKey> = BTreeSet::new();
         while let Some(unit) = units.pop() {
             let Some(row) = self.groups.rows.get(&unit) else { return false };
@@ -237,7 +237,7 @@ impl Core {
     }
 
     /// The widest composite above a group that has too few groups with all that they need. One that is not known is not
-    /// counted as short: nobody knows what it needs.
+    /// counted as short: it is not known what it needs.
     pub(in super::super) fn short_composite(&self, group: &ObjectKey) -> Option<ShortComposite> {
         self.short_with(group, &BTreeMap::new())
     }

@@ -137,7 +137,7 @@ mod tests {
         condition.see(None);
         assert!(
             condition.next(&wanted(ConditionStatus::False, "a"), NOW).is_some(),
-            "somebody has taken it away"
+            "another client has taken it away"
         );
     }
 

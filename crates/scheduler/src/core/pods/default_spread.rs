@@ -16,12 +16,12 @@ type Object = (ObjectKind, ObjectKey);
 /// Services, controllers, and the pods that wait.
 #[derive(Debug, Default)]
 pub(in super::super) struct DefaultSpread {
-    /// Only those that select somebody.
+    /// Only those that select pods.
     services: BTreeMap<ObjectKey, LabelSelector>,
     controllers: BTreeMap<Object, LabelSelector>,
     /// Pods that wait on their own, and the controllers that keep them.
     waiting: BTreeMap<ObjectKey, Option<Object>>,
-    /// Namespaces where somebody may have become like others.
+    /// Namespaces where pods may have become like others.
     touched: BTreeSet<Text>,
     /// Selectors in use: pods of one controller share one.
     shared: BTreeSet<Arc<LabelSelector>>,

@@ -6,6 +6,7 @@
 pub(super) mod default_spread;
 pub(super) mod job_pods;
 
+use super::facts::{Sighting, Source};
 use super::groups::written::ConditionWritten;
 use super::waits::Constraint;
 use super::writes::telling::Complaint;
@@ -71,11 +72,10 @@ impl Core {
     /// A pod that was not understood is never placed. If it has a node already it is counted with what could be
     /// read of it: leaving it out would call its whole room free.
     pub(super) fn pod_set(&mut self, reading: PodReading, now: Time) {
-        if self.can_be_named(&reading.pod.key, &reading.errors) {
-            self.listed(ObjectKind::Pod, &reading.pod.key);
-            if !self.is_found_gone(ObjectKind::Pod, &reading.pod.key, &reading.pod.uid) {
-                self.read_pod(reading, now);
-            }
+        let PodReading { pod: Pod { key, uid, .. }, version, errors, .. } = &reading;
+        let seen = Sighting { kind: ObjectKind::Pod, key, uid, version };
+        if self.can_be_named(key, errors) && self.admits(&seen, Source::Watch) {
+            self.read_pod(reading, now);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Bindings under way, one per pod, from the decision to the moment when everybody knows where the pod is.
+//! Bindings under way, one per pod, from the decision to the moment when it is known where the pod is.
 //!
 //! A binding can be repeated safely: a pod is bound once, and never to two nodes. So when an answer is lost the
 //! seat stays ours, and the same binding is sent again until the pod is seen somewhere.

@@ -226,17 +226,11 @@ impl Core {
                 if let Some(uid) = self.groups.object_mut(object).map(|known| known.uid.clone()) {
                     self.found_gone(kind_of(object), object.object(), &uid);
                 }
-                match object {
-                    UnitKey::Composite(key) => self.composite_gone(key, now),
-                    UnitKey::Group(key) | UnitKey::Pod(key) => self.group_gone(key, now),
-                }
+                self.unit_gone(object, now);
                 None
             }
             GroupLookup::Found(reading) => {
-                match object {
-                    UnitKey::Composite(_) => self.composite_set(*reading, Source::Look, now),
-                    UnitKey::Group(_) | UnitKey::Pod(_) => self.group_set(*reading, Source::Look, now),
-                }
+                self.unit_set(object, *reading, Source::Look, now);
                 None
             }
         };

@@ -1,5 +1,5 @@
 //! Starts: units that have seats in the engine which the API server does not know of yet, from the decision until
-//! everybody knows where every member is.
+//! it is known where every member is.
 //!
 //! ```text
 //! decided -> Preparing -> Confirming -> Ready -> Binding -> settled
@@ -12,7 +12,7 @@
 //!
 //! * `preparing`: claims that get their volumes first;
 //! * `confirming`: groups are read once more;
-//! * `ready`: whose turn it is, and a last check of everybody;
+//! * `ready`: whose turn it is, and a last check of every seat;
 //! * `bindings`: the requests.
 
 pub(super) mod bindings;
@@ -65,9 +65,9 @@ struct Unsent {
     placement: Placement,
     /// The groups that members are of.
     groups: BTreeSet<ObjectKey>,
-    /// The unit has members on nodes, and too few: nobody new starts before it.
+    /// The unit has members on nodes, and too few: no new gang starts before it.
     is_broken: bool,
-    /// Until when those who were decided later let it go first.
+    /// Until when units that were decided later let it go first.
     turn_until: Option<Time>,
     stage: Stage,
 }
@@ -235,7 +235,7 @@ impl Starts {
         }
     }
 
-    /// Everybody knows what has become of a binding. False if there was none.
+    /// It is known what has become of a binding. False if there was none.
     fn settled(&mut self, pod: &ObjectKey) -> bool {
         let Some(unit) = self.by_pod.get(pod).cloned() else { return false };
         let Some(start) = self.by_unit.get_mut(&unit) else { return false };

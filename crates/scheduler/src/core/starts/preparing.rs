@@ -11,7 +11,7 @@
 //!                       take the selected node back, free the seats, say so, try again later
 //! ```
 //!
-//! A gang waits as one: nobody is bound before all claims of all its members are. A volume that was kept for a claim is
+//! A gang waits as one: no member is bound before all claims of all its members are. A volume that was kept for a claim is
 //! not given back: the cluster's controllers bind it, and the next try finds it so.
 
 use super::super::Core;

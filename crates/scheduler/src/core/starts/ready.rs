@@ -4,7 +4,7 @@
 //!
 //! Gangs are sent in the order in which they were decided, so that a scheduler that ends in the middle of it leaves few of
 //! them in part. A gang that waits for its last look keeps its turn for a moment. Gangs that are broken go first: until the
-//! last of them is sent or given up, no other gang starts. Pods that start nothing that could be incomplete wait for nobody's
+//! last of them is sent or given up, no other gang starts. Pods that start nothing that could be incomplete wait for no
 //! look.
 
 use super::super::{Core, UnitKey};
@@ -115,7 +115,7 @@ impl Core {
     }
 
     /// Tells seats of groups that would have what they need from those of groups that would be below their minimum, or
-    /// whose composites would. Nobody starts whose minimum is not known, or that of a composite above it.
+    /// whose composites would. No group starts whose minimum is not known, or that of a composite above it.
     fn split_short(&self, seats: Vec<Seat>) -> (Vec<Seat>, Vec<Seat>) {
         let group_of = |seat: &Seat| self.pods.get(&seat.pod).and_then(|known| known.group.clone());
         let mut more: BTreeMap<ObjectKey, usize> = BTreeMap::new();
@@ -136,7 +136,7 @@ impl Core {
         seats.into_iter().partition(|seat| group_of(seat).is_none_or(|group| more.contains_key(&group)))
     }
 
-    /// True if a group would be below its minimum with so many more members, or nobody knows what that is.
+    /// True if a group would be below its minimum with so many more members, or its minimum is not known.
     fn is_short(&self, group: &ObjectKey, more: usize) -> bool {
         let Some((counted, minimum)) = self.groups.progress(group) else {
             return self.groups.group(group).is_none_or(|known| known.asks.is_none());

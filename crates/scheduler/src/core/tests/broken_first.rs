@@ -55,7 +55,7 @@ fn half_lost() -> Sim {
     sim
 }
 
-/// A pod for itself that is more or less important.
+/// A pod on its own that is more or less important.
 fn rival(sim: &mut Sim, name: &str, priority: i32) {
     sim.pod(name, None, 1);
     sim.pods.get_mut(&key(name)).unwrap().priority = priority;

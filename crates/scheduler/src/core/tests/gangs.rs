@@ -16,7 +16,7 @@ pub(super) fn state(sim: &Sim, group: &str) -> Option<GangState> {
     sim.core.gang_state(&key(group))
 }
 
-fn refuse_for_ever(sim: &mut Sim, pod: &str) {
+fn refuse_forever(sim: &mut Sim, pod: &str) {
     sim.faults.insert(pod.to_owned(), vec![Fault::Refuse; 1_000].into());
 }
 
@@ -28,7 +28,7 @@ fn events(sim: &Sim, group: &str) -> Vec<String> {
 /// A gang of three on a node with room for three, of which one binding is refused.
 fn two_of_three() -> Sim {
     let mut sim = Sim::with_gang(3, 3);
-    refuse_for_ever(&mut sim, "g-2");
+    refuse_forever(&mut sim, "g-2");
     sim.run();
     assert_eq!((sim.bound(), state(&sim, "g")), (2, Some(GangState::Completing)));
     sim
@@ -142,7 +142,7 @@ fn a_gang_with_a_member_that_nobody_makes_again_is_kept() {
     sim.gang("g", 3);
     sim.uncontrolled.insert(key("g-1"));
     sim.gang_pods("g", 3, 1);
-    refuse_for_ever(&mut sim, "g-2");
+    refuse_forever(&mut sim, "g-2");
     sim.run_for(2 * GRACE_SECONDS);
     assert_eq!((sim.bound(), state(&sim, "g")), (2, Some(GangState::Kept)));
     assert_eq!(sim.evicted, []);
@@ -306,7 +306,7 @@ fn broken_gangs_do_not_block_each_other() {
 #[test]
 fn a_new_scheduler_finishes_what_was_begun_before_anything_else() {
     let mut sim = Sim::with_gang(3, 3);
-    refuse_for_ever(&mut sim, "g-2");
+    refuse_forever(&mut sim, "g-2");
     sim.run();
     assert_eq!(sim.bound(), 2);
     sim.faults.clear();

@@ -89,3 +89,18 @@ fn a_watch_that_is_behind_does_not_bring_back_a_pod_of_which_a_look_said_that_it
     sim.run();
     assert_eq!(sim.bound(), 1, "another pod of its name is another pod");
 }
+
+#[test]
+fn a_watch_event_that_comes_late_does_not_bring_back_a_pod_that_was_replaced() {
+    let mut sim = Sim::new();
+    sim.pod("p", None, 1);
+    let old = sim.pod_reading(sim.pods[&key("p")].clone(), vec![]);
+    sim.run();
+    sim.delete_pod("p");
+    sim.pod("p", None, 1);
+    sim.run();
+    sim.give(vec![Input::PodSet(Box::new(old))]);
+    sim.node("a", 1);
+    sim.run();
+    assert_eq!(sim.bound(), 1, "it is the new one that is known");
+}

@@ -191,6 +191,37 @@ fn a_gang_that_only_lacks_members_is_not_called_unschedulable() {
 }
 
 #[test]
+fn members_of_a_part_of_a_tree_that_lacks_groups_are_not_called_unschedulable_because_another_part_lacks_room()
+ {
+    let mut sim = Sim::new();
+    sim.node("a", 1);
+    sim.composite("top", None, 1);
+    sim.child("side", "top", 2);
+    // Two groups must start together here, and there is one.
+    sim.composite("inner", Some("top"), 2);
+    sim.child("l", "inner", 2);
+    sim.run_for(60);
+    let last =
+        |pod: &str| sim.pod_patches.iter().rfind(|(of, _)| *of == key(pod)).map(|(_, patch)| &*patch.reason);
+    assert_eq!(last("side-0"), Some("Unschedulable"));
+    assert_eq!(last("l-0"), Some("NotReadyForScheduling"), "an autoscaler would make a node for it");
+    assert_eq!(&*sim.group_conditions[&key("l")].reason, "NotReadyForScheduling");
+}
+
+#[test]
+fn groups_of_a_composite_that_is_gone_are_not_said_to_lack_room_any_more() {
+    let mut sim = Sim::new();
+    sim.node("a", 1);
+    sim.composite("top", None, 1);
+    sim.child("l", "top", 2);
+    sim.run_for(5);
+    assert_eq!(&*sim.group_conditions[&key("l")].reason, "Unschedulable");
+    sim.delete_composite("top");
+    sim.run_for(5);
+    assert_eq!(&*sim.group_conditions[&key("l")].reason, "NotReadyForScheduling");
+}
+
+#[test]
 fn a_reason_in_other_words_is_written_less_and_less_often_and_at_a_fixed_rate() {
     let mut sim = Sim::new();
     // Nobody fits, and every node that joins changes the numbers.

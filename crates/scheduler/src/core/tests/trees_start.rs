@@ -13,7 +13,7 @@ fn state(sim: &Sim, group: &str) -> Option<GangState> {
     sim.core.gang_state(&key(group))
 }
 
-fn refuse_for_ever(sim: &mut Sim, pod: &str) {
+fn refuse_forever(sim: &mut Sim, pod: &str) {
     sim.faults.insert(pod.to_owned(), vec![Fault::Refuse; 1_000].into());
 }
 
@@ -164,7 +164,7 @@ fn a_composite_within_a_composite_starts_with_enough_groups_or_not_at_all() {
 #[test]
 fn a_composite_of_which_one_group_never_became_complete_is_unwound_as_a_whole() {
     let mut sim = pair();
-    refuse_for_ever(&mut sim, "r-1");
+    refuse_forever(&mut sim, "r-1");
     sim.run();
     assert_eq!(sim.bound(), 3);
     assert_eq!(
@@ -186,7 +186,7 @@ fn a_composite_of_which_one_group_never_became_complete_is_unwound_as_a_whole() 
 #[test]
 fn nothing_of_a_composite_is_placed_while_a_group_of_it_is_unwound() {
     let mut sim = pair();
-    refuse_for_ever(&mut sim, "r-1");
+    refuse_forever(&mut sim, "r-1");
     sim.run();
     // Somebody holds on to a member of r, so that the unwinding takes its time.
     sim.run_for(GRACE_SECONDS - 10);
@@ -230,7 +230,7 @@ fn a_group_that_a_composite_can_do_without_is_unwound_alone() {
     for name in ["l", "m", "r"] {
         sim.child(name, "top", 2);
     }
-    refuse_for_ever(&mut sim, "r-1");
+    refuse_forever(&mut sim, "r-1");
     sim.run_for(GRACE_SECONDS);
     assert_eq!(sim.evicted.iter().map(|(pod, _)| pod.as_str()).collect::<Vec<_>>(), ["r-0"]);
     assert_eq!((sim.bound(), state(&sim, "l"), state(&sim, "r")), (4, None, None));
@@ -239,7 +239,7 @@ fn a_group_that_a_composite_can_do_without_is_unwound_alone() {
 #[test]
 fn a_new_scheduler_finds_a_composite_as_it_was_left() {
     let mut sim = pair();
-    refuse_for_ever(&mut sim, "r-1");
+    refuse_forever(&mut sim, "r-1");
     sim.run_for(100);
     sim.restart();
     assert_eq!(

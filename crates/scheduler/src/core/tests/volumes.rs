@@ -176,6 +176,19 @@ fn no_member_of_a_gang_is_bound_before_all_claims_are() {
 }
 
 #[test]
+fn a_gang_that_has_a_place_and_waits_for_volumes_is_not_told_what_it_lacked_before() {
+    let mut sim = Sim::with_storage(MADE);
+    sim.gang("g", 2);
+    sim.pod_with_claim("g-0", Some("g"), "c");
+    sim.run();
+    sim.pod_with_claim("g-1", Some("g"), "d");
+    sim.run_for(10);
+    assert!(sim.facts.iter().any(|fact| matches!(fact, Fact::WaitsForVolumes { claims: 2, .. })));
+    assert_eq!(sim.pod_patches, [], "it does not lack members any more");
+    assert!(!sim.group_conditions.contains_key(&key("g")));
+}
+
+#[test]
 fn a_volume_that_exists_is_kept_for_the_claim() {
     let mut sim =
         Sim::with_storage("class local wait\nvolume v class=local size=2\nclaim c class=local size=1");

@@ -70,6 +70,9 @@ impl Core {
         due.into_iter().flatten().min()
     }
 
+    /// What a group is marked with and what it is told are two requests, even when they are due together: marks are annotations,
+    /// and the API server drops changes of metadata from what is written to the status subresource, and changes of the
+    /// status from what is written to the object itself.
     fn pump_groups(&mut self, now: Time) {
         let window = self.write_window.limit(now);
         while let Some((group, (uid, marks))) = self.mark_writes.next(window, now) {
@@ -83,7 +86,7 @@ impl Core {
         while let Some((group, (uid, condition))) =
             next_paced(&mut self.group_writes, &mut self.reason_pace, window, window, now)
         {
-            // Gone or replaced since, or started by somebody else: there is nothing left to say.
+            // Gone or replaced since, or started by another scheduler: there is nothing left to say.
             let is_final = condition.holds();
             let is_news = |known: &GroupObject| known.uid == uid && (is_final || !known.scheduled.holds());
             let Some(known) = self.groups.object_mut(&group).filter(|known| is_news(known)) else {

@@ -27,7 +27,7 @@ struct Item<V> {
 /// What became of a failed write.
 #[derive(Debug, PartialEq, Eq)]
 pub(in super::super) enum AfterFailure {
-    /// It is tried again, or something newer is written in its place, or nobody wants it any more.
+    /// It is tried again, or something newer is written in its place, or it is not wanted any more.
     Again,
     /// It was given up.
     GivenUp,
@@ -73,7 +73,7 @@ impl<K: Hash + Eq + Clone, V: Clone> WriteQueue<K, V> {
     }
 
     /// Queues a write, or replaces the waiting one of its key, which keeps its turn so that a value that
-    /// changes all the time is written nevertheless. Gives the number dropped so far if the queue has just
+    /// changes all the time is written all the same. Gives the number dropped so far if the queue has just
     /// become full.
     pub(in super::super) fn put(&mut self, key: K, value: V, not_before: Time) -> Option<u64> {
         self.insert(key, value, not_before, false)

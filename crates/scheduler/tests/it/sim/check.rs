@@ -10,6 +10,9 @@ use tutti_model::{ObjectKey, Phase, Text};
 use tutti_scheduler::core::groups::GangState;
 use tutti_scheduler::core::message::Effect;
 
+/// The reason of a condition that autoscalers make nodes for.
+const UNSCHEDULABLE: &str = "Unschedulable";
+
 impl Sim {
     /// Nothing is sent without a lease that lasts, and no gang starts in part.
     pub(super) fn check_effects(&mut self, index: usize, effects: &[Effect]) -> Result<(), String> {
@@ -26,10 +29,16 @@ impl Sim {
         }
         let mut starts: BTreeMap<ObjectKey, u32> = BTreeMap::new();
         for effect in effects {
-            if let Effect::PatchPodCondition { pod, condition, .. } = effect
-                && &*condition.reason == "Unschedulable"
-            {
-                self.check_room_is_missing(index, pod)?;
+            match effect {
+                Effect::PatchPodCondition { pod, condition, .. } if &*condition.reason == UNSCHEDULABLE => {
+                    self.check_room_is_missing(index, pod)?;
+                }
+                Effect::PatchGroupCondition { group: UnitKey::Group(group), condition, .. }
+                    if &*condition.reason == UNSCHEDULABLE =>
+                {
+                    self.check_room_is_missing_for_group(index, group)?;
+                }
+                _ => {}
             }
             if let Effect::MarkDisrupted { pod, uid, .. } | Effect::DeletePod { pod, uid } = effect {
                 self.check_intent(index, pod, uid)?;
@@ -69,8 +78,8 @@ impl Sim {
         sent.max(self.replicas[index].core.bindings_of(group) as u32)
     }
 
-    /// Whoever asks for a deletion unwinds the gang at that moment, which was never complete or is to be unwound even so, and
-    /// somebody makes the pod again. What becomes of the request is checked when it arrives, where it may be late and the
+    /// A process that asks for a deletion unwinds the gang at that moment, which was never complete or is to be unwound even
+    /// so, and a controller makes the pod again. What becomes of the request is checked when it arrives, where it may be late and the
     /// pod may go already.
     fn check_intent(&mut self, index: usize, pod: &ObjectKey, uid: &Text) -> Result<(), String> {
         let Some(found) = self.server.pods.get(pod).filter(|found| found.pod.uid == *uid) else {
@@ -97,34 +106,67 @@ impl Sim {
 
     /// A pod says that there is no room for it only if room is what is missing: an autoscaler would make a node for it.
     fn check_room_is_missing(&self, index: usize, pod: &ObjectKey) -> Result<(), String> {
+        let found = self.server.pods.get(pod).filter(|_| self.replicas[index].has_heard_all());
+        if found.is_some_and(|found| !found.pod.gates.is_empty()) {
+            return Err(format!("{pod} says that it has no room, and a gate holds it back"));
+        }
+        match found.and_then(|found| found.pod.group.as_ref()) {
+            Some(group) => self.check_room_is_missing_for_group(index, group),
+            None => Ok(()),
+        }
+    }
+
+    fn check_room_is_missing_for_group(&self, index: usize, group: &ObjectKey) -> Result<(), String> {
         let replica = &self.replicas[index];
-        let Some(group) = self.server.pods.get(pod).and_then(|found| found.pod.group.as_ref()) else {
-            return Ok(());
-        };
-        // Of a tree the engine tells again only if the reason of the whole changes, not if that of one of its groups does.
-        if !self.server.above(group).is_empty() {
-            return Ok(());
+        // While it ends, or while a gang or one of the same tree is unwound, nothing is decided about it any more.
+        let is_unwound = |group: &ObjectKey| replica.core.gang_state(group) == Some(GangState::Unwinding);
+        let is_decided = replica.ending.is_none()
+            && replica.core.gang_state(group).is_none()
+            && !self.server.groups_beside(group).iter().any(is_unwound);
+        match self.why_not_ready(group).filter(|_| replica.has_heard_all() && is_decided) {
+            Some(why) => Err(format!("{group} is said to have no room, and {why}")),
+            None => Ok(()),
         }
-        // While it ends, or while a gang is unwound, nothing is decided about it any more.
-        let is_decided = replica.ending.is_none() && replica.core.gang_state(group).is_none();
-        if !replica.has_heard_all() || !is_decided {
-            return Ok(());
-        }
-        let Some(found) = self.server.groups.get(group) else {
-            return Err(format!("{pod} says that it has no room, and its group is gone"));
+    }
+
+    /// Why a group could not start, however much room there was.
+    fn why_not_ready(&self, key: &ObjectKey) -> Option<String> {
+        let Some(group) = self.server.groups.get(key) else {
+            return Some("is gone".to_owned());
         };
+        if !self.server.has_whole_tree(key) {
+            return Some("a composite above it is gone".to_owned());
+        }
+        let priority = group.group.priority.unwrap_or(0);
+        if self.server.composites_above(key).any(|found| found.group.priority.unwrap_or(0) != priority) {
+            return Some("has another priority than a composite above it".to_owned());
+        }
+        let living = self.living_beside(key, |other| other.pod.gates.is_empty());
+        let count = living.get(key).map_or(0, |(count, _)| *count);
+        if count < group.minimum() {
+            return Some(format!("has {count} of {} members", group.minimum()));
+        }
+        let is_short = self.server.is_tree_short(key, &living);
+        is_short.then(|| "a composite above it has too few groups that are ready".to_owned())
+    }
+
+    /// Members that live and of which something is true, by group, of all groups that start together with one.
+    fn living_beside(
+        &self,
+        key: &ObjectKey,
+        counts: impl Fn(&SimPod) -> bool,
+    ) -> BTreeMap<&ObjectKey, (u32, u32)> {
+        let beside = self.server.groups_beside(key);
         let lives = |other: &&SimPod| {
             other.pod.phase == Phase::Succeeded || (!other.is_over() && !other.pod.terminating)
         };
-        let members = self.server.pods.values().filter(|other| other.pod.group.as_ref() == Some(group));
-        let living = members.filter(lives).filter(|other| other.pod.gates.is_empty()).count();
-        if (living as u32) < found.minimum() {
-            return Err(format!(
-                "{pod} says that it has no room, and has {living} of {} members",
-                found.minimum()
-            ));
+        let mut living: BTreeMap<&ObjectKey, (u32, u32)> = BTreeMap::new();
+        for other in self.server.pods.values().filter(lives).filter(|other| counts(other)) {
+            if let Some(group) = other.pod.group.as_ref().filter(|group| beside.contains(*group)) {
+                living.entry(group).or_default().0 += 1;
+            }
         }
-        Ok(())
+        living
     }
 
     /// True if something of a group is on a node, in whatever condition.
@@ -233,7 +275,7 @@ impl Sim {
         if leaders.count() > 1 {
             return Err("two schedulers act at once".to_owned());
         }
-        Ok(())
+        self.check_in_part()
     }
 
     /// With all trouble over and room for everybody, everything that can run does.
@@ -327,22 +369,15 @@ impl Sim {
         let of_groups =
             |other: &&SimPod| other.pod.group.as_ref().is_some_and(|group| beside.contains(group));
         let members = || self.server.pods.values().filter(of_groups);
-        let lives = |other: &&SimPod| {
-            other.pod.phase == Phase::Succeeded || (!other.is_over() && !other.pod.terminating)
-        };
-        let mut living: BTreeMap<&ObjectKey, (u32, u32)> = BTreeMap::new();
-        for group in members().filter(lives).filter_map(|other| other.pod.group.as_ref()) {
-            living.entry(group).or_default().0 += 1;
-        }
+        let living = self.living_beside(key, |_| true);
         let same_scheduler =
             members().filter(|other| !other.is_over()).all(|other| &*other.pod.scheduler_name == "tutti");
         let priority = group.group.priority.unwrap_or(0);
         let same_priority =
             members().filter(|other| !other.is_over()).all(|other| other.pod.priority == priority);
         // It may have been moved to a tree of another priority.
-        let above = self.server.above(key).into_iter().filter_map(|above| self.server.composites.get(&above));
-        let same_priority =
-            same_priority && above.map(|found| found.group.priority).all(|p| p.unwrap_or(0) == priority);
+        let mut above = self.server.composites_above(key);
+        let same_priority = same_priority && above.all(|found| found.group.priority.unwrap_or(0) == priority);
         let enough = living.get(key).is_some_and(|(count, _)| *count >= group.minimum());
         same_scheduler
             && same_priority

@@ -78,7 +78,7 @@ impl Sim {
         if self.lease.holder.is_some() && now < self.lease.until {
             return Ok(());
         }
-        // Whoever has handed over has waited for all it sent.
+        // A leader that has handed over has waited for all it sent.
         let is_clean = self.lease.holder.is_none();
         self.lease.until = now.plus_seconds(LEASE_SECONDS);
         self.tally.count(Deed::Election);
@@ -126,7 +126,7 @@ impl Sim {
     pub(super) fn stop(&mut self, index: usize, why: End) -> Result<(), String> {
         let until = self.now.plus_seconds(STOP_SECONDS);
         let replica = &mut self.replicas[index];
-        // Whoever has no core yet takes new settings for it, and goes on.
+        // A process that has no core yet takes new settings for it, and goes on.
         let is_for_later = why == End::Reload && !replica.has_begun;
         if !replica.alive || replica.ending.is_some() || is_for_later {
             return Ok(());
@@ -144,7 +144,7 @@ impl Sim {
         let Some(Ending { why, until }) = ending else {
             return Ok(());
         };
-        // Whoever has not waited for an earlier leader cannot vouch for it either, and has nothing to finish.
+        // A process that has not waited for an earlier leader cannot vouch for it either, and has nothing to finish.
         let is_done = replica.core.is_drained() && replica.inbox.is_empty();
         let is_clean = is_done && replica.has_begun;
         if !is_done && now < until {
@@ -198,7 +198,7 @@ impl Sim {
         }
     }
 
-    /// Whoever ends in good order leaves no binding of its term behind that could still be written, and has written on
+    /// A process that ends in good order leaves no binding of its term behind that could still be written, and has written on
     /// every gang that is complete that it was.
     fn check_hand_over(&self, index: usize) -> Result<(), String> {
         let replica = &self.replicas[index];

@@ -7,6 +7,8 @@ use tutti_model::{Effect, ObjectKey, Resource, Taint, Text};
 
 /// What a node has.
 pub(super) const NODE_CPUS: i64 = 4;
+/// What nodes have that everybody fits on.
+const LARGE_NODE_CPUS: i64 = 1_000;
 /// Names of nodes to choose from: a lost one may come back.
 const NODES: u64 = 7;
 /// Where nodes are.
@@ -20,6 +22,13 @@ impl Sim {
         let zone = ZONES[self.dice.below(2) as usize];
         self.tally.count(Deed::NodeJoin);
         self.server.set_node(&name, NODE_CPUS, zone);
+    }
+
+    /// Room for everybody from the beginning.
+    pub(super) fn add_large_nodes(&mut self) {
+        for zone in ZONES {
+            self.server.set_node(&format!("large-{zone}"), LARGE_NODE_CPUS, zone);
+        }
     }
 
     /// Twice the room of all who could want to be in a zone, because the largest pods fill half a node.

@@ -3,10 +3,10 @@
 //! the same seed tells the same story.
 //!
 //! * `server`: the API server: objects, and what requests do to them; `volumes_and_claims`: what pods keep their data in;
-//! * `users`, `machines` and `cluster`: everybody else: people, nodes, controllers, kubelets, other schedulers;
+//! * `users`, `machines` and `cluster`: all others: people, nodes, controllers, kubelets, other schedulers;
 //! * `replica`: one process of the scheduler with its watches, `lease`: whether it leads, and how it ends;
 //! * `network`: what becomes of requests on their way;
-//! * `check`: the promises, `trees`: what they mean for composites, `told`: what they mean for who knows what;
+//! * `check`: the promises, `order`: in which order they are kept, `trees`: what they mean for composites, `told`: what they mean for who knows what;
 //! * `tally`: what has happened, so that stories without a story are noticed.
 
 mod check;
@@ -14,6 +14,7 @@ mod cluster;
 mod lease;
 mod machines;
 mod network;
+mod order;
 mod replica;
 mod server;
 mod tally;
@@ -38,6 +39,8 @@ const START: Time = Time(1_700_000_000_000);
 /// How long things go wrong, at most, and how long it may take until all is well after that.
 const TROUBLE_SECONDS: u64 = 240;
 const HEALING_SECONDS: i64 = 450;
+/// Of so many stories one is about nothing but gangs and schedulers that are killed.
+const ONLY_KILLS_ONE_IN: u64 = 10;
 /// A story with more steps than this does not come to rest.
 const STEPS_MAX: u64 = 200_000;
 
@@ -70,7 +73,7 @@ impl Dice {
 /// Something that happens at a time.
 #[derive(Debug, Clone)]
 enum Happening {
-    /// Somebody does something.
+    /// A user or the cluster does something.
     Act,
     /// A watch of a process has something to tell.
     Deliver(usize),
@@ -94,9 +97,9 @@ enum Happening {
     Remove(ObjectKey, Text),
     /// A controller makes a pod again.
     Replace(Box<SimPod>),
-    /// Whoever makes volumes looks at a claim.
+    /// The provisioner looks at a claim.
     Provision(ObjectKey, Text),
-    /// Whoever brings claims and volumes together looks at a volume.
+    /// The controller of volumes looks at a volume.
     BindVolume(Text),
     /// A process is asked to end.
     Stop(usize),
@@ -137,6 +140,8 @@ pub(crate) struct Sim {
     lease: lease::Lease,
     trouble: Trouble,
     acts_left: u64,
+    /// Gangs come and schedulers are killed, and nothing else happens.
+    only_kills: bool,
     has_storage: bool,
     /// There are Jobs and priority classes.
     has_optional: bool,
@@ -156,7 +161,7 @@ pub(crate) struct Sim {
     sent: BTreeSet<(u64, UnitKey)>,
     /// The group that was unwound when the deletion of a pod was sent, by its identity and the pod's.
     meant: BTreeMap<Text, Text>,
-    /// What befalls whoever sends the next bindings.
+    /// What befalls the process that sends the next bindings.
     doom: Option<Doom>,
     down: bool,
     incarnations: u64,
@@ -175,15 +180,19 @@ pub(crate) fn story(seed: u64, trace: bool) -> Result<Tally, String> {
 impl Sim {
     fn new(seed: u64, trace: bool) -> Self {
         let mut dice = Dice::new(seed);
-        let trouble = Trouble {
+        let only_kills = dice.once_in(ONLY_KILLS_ONE_IN);
+        let mut trouble = Trouble {
             requests_one_in: [4, 10, 30, u64::MAX][dice.below(4) as usize],
             lies_one_in: [5, 20, u64::MAX][dice.below(3) as usize],
             on: true,
         };
+        if only_kills {
+            trouble = Trouble { requests_one_in: u64::MAX, lies_one_in: u64::MAX, ..trouble };
+        }
         let replicas = 1 + dice.below(2) as usize;
         let acts_left = 10 + dice.below(40);
-        let has_storage = dice.once_in(4);
-        let has_optional = dice.once_in(3);
+        let has_storage = dice.once_in(4) && !only_kills;
+        let has_optional = dice.once_in(3) && !only_kills;
         let when_broken = if dice.once_in(5) { WhenBroken::Unwind } else { WhenBroken::Keep };
         let mut sim = Self {
             trace,
@@ -197,6 +206,7 @@ impl Sim {
             lease: lease::Lease::default(),
             trouble,
             acts_left,
+            only_kills,
             has_storage,
             has_optional,
             made: BTreeSet::new(),
@@ -217,6 +227,10 @@ impl Sim {
             let replica = sim.born();
             sim.replicas.push(replica);
             sim.schedule(0, Happening::Start(index));
+        }
+        if only_kills {
+            sim.tally.count(Deed::OnlyKills);
+            sim.add_large_nodes();
         }
         for _ in 0..2 + sim.dice.below(4) {
             sim.add_node();

@@ -1,6 +1,7 @@
 //! One process of the scheduler: its core and its watches.
 
 use super::lease::Ending;
+use super::order::{BINDS_WHERE_ONLY_KILLED, Order};
 use super::tally::Deed;
 use super::told::Told;
 use super::{Doom, Happening, Sim};
@@ -70,6 +71,8 @@ pub(super) struct Replica {
     pub(super) ending: Option<Ending>,
     /// What it knows.
     pub(super) told: Told,
+    /// What it has sent.
+    pub(super) order: Order,
     pub(super) inbox: Vec<Input>,
     wake_at: Option<Time>,
 }
@@ -101,6 +104,10 @@ impl Sim {
             when_broken: self.when_broken,
             ..Config::default()
         };
+        let config = match self.only_kills {
+            true => Config { bind_concurrency: BINDS_WHERE_ONLY_KILLED, ..config },
+            false => config,
+        };
         let capabilities = Capabilities::of_versions(&["v1beta1"]).with_composites();
         let capabilities = if self.has_storage { capabilities.with_storage() } else { capabilities };
         let capabilities = if self.has_optional { capabilities.with_optional() } else { capabilities };
@@ -117,6 +124,7 @@ impl Sim {
             next_lease: Time(0),
             ending: None,
             told: Told::default(),
+            order: Order::default(),
             inbox: Vec::new(),
             wake_at: None,
         }
@@ -146,10 +154,15 @@ impl Sim {
             return;
         }
         self.tally.count(Deed::Crash);
+        if self.replicas[index].leads && self.has_gang_in_part() {
+            self.tally.count(Deed::CrashInPart);
+        }
         // Its requests go on without it.
         self.replicas[index].alive = false;
         self.replicas[index].leads = false;
-        self.delay_requests(self.replicas[index].incarnation);
+        if !self.only_kills {
+            self.delay_requests(self.replicas[index].incarnation);
+        }
         let delay = self.dice.below(20_000);
         self.schedule(delay, Happening::Start(index));
     }
@@ -199,7 +212,7 @@ impl Sim {
     pub(super) fn list(&mut self, index: usize, kind: ObjectKind) {
         let replica = &mut self.replicas[index];
         let is_open = replica.watches.get(&kind).is_some_and(|watch| watch.live);
-        // Who does not lead reads nothing.
+        // A process that does not lead reads nothing.
         if !replica.alive || !replica.has_begun || is_open {
             return;
         }
@@ -263,6 +276,8 @@ impl Sim {
         for input in &inputs {
             replica.told.hear(input);
         }
+        self.hear_in_order(index, &inputs);
+        let replica = &mut self.replicas[index];
         let effects = replica.core.step(inputs, now);
         replica.core.check_invariants()?;
         let wake_at = replica.core.wake_at();
@@ -272,6 +287,7 @@ impl Sim {
             replica.wake_at = Some(at);
             self.schedule_at(at, Happening::Wake(index));
         }
+        self.check_order(index, &effects)?;
         self.check_effects(index, &effects)?;
         self.check_starts(index, &effects)?;
         let binds = effects.iter().any(|effect| matches!(effect, Effect::Bind(_)));
@@ -324,7 +340,7 @@ impl Sim {
         self.replicas.iter().find(|replica| replica.alive && replica.leads)
     }
 
-    /// What is done about a gang by whoever leads.
+    /// What the leader does about a gang.
     pub(super) fn state_of(&self, group: &ObjectKey) -> Option<GangState> {
         self.leader()?.core.gang_state(group)
     }

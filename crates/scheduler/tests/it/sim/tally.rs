@@ -11,7 +11,7 @@ pub(crate) enum Deed {
     LateBind,
     /// A pod is sent to a node where pods of other schedulers are known to be.
     BindBesideOthers,
-    /// A pod of a group whose members start each for itself.
+    /// A pod of a group whose members start one by one.
     BasicBind,
     /// A pod whose claim has got a volume for it.
     VolumeBind,
@@ -47,11 +47,11 @@ pub(crate) enum Deed {
     Shrink,
     /// A volume was made for a claim.
     Provision,
-    /// Whoever makes volumes could not make one.
+    /// The provisioner could not make a volume.
     ProvisionFailure,
     /// A volume that exists was kept for a claim.
     KeptVolume,
-    /// Somebody else took a volume.
+    /// Another client took a volume.
     StolenVolume,
     /// A request never arrives.
     LostRequest,
@@ -106,11 +106,17 @@ pub(crate) enum Deed {
     ClassGone,
     /// The missing members of a broken gang are about to be sent.
     BrokenStart,
+    /// A story about nothing but gangs and schedulers that are killed.
+    OnlyKills,
+    /// A leader is killed while a gang is in part.
+    CrashInPart,
+    /// A new gang is sent while a broken one is not, because that one does not fit.
+    PassedOver,
 }
 
 impl Deed {
     /// All of them, in order.
-    pub(crate) const ALL: [Self; 61] = [
+    pub(crate) const ALL: [Self; 64] = [
         Self::Step,
         Self::Bind,
         Self::LateBind,
@@ -172,6 +178,9 @@ impl Deed {
         Self::JobBind,
         Self::ClassGone,
         Self::BrokenStart,
+        Self::OnlyKills,
+        Self::CrashInPart,
+        Self::PassedOver,
     ];
 }
 

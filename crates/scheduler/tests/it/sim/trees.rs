@@ -25,6 +25,11 @@ impl Server {
         path
     }
 
+    /// The same, as they are.
+    pub(super) fn composites_above(&self, group: &ObjectKey) -> impl Iterator<Item = &SimGroup> {
+        self.above(group).into_iter().filter_map(|composite| self.composites.get(&composite))
+    }
+
     /// True if no composite above a group is missing.
     pub(super) fn has_whole_tree(&self, group: &ObjectKey) -> bool {
         self.above(group).iter().all(|composite| self.composites.contains_key(composite))
@@ -75,7 +80,7 @@ impl Sim {
             let Some(root) = self.server.above(group).pop() else { continue };
             let beside = self.server.groups_beside(group);
             let has_bound = beside.iter().any(|group| self.has_bound(group));
-            // Others of it may have been sent before, by whoever thought them enough.
+            // Others of it may have been sent before, by a leader that thought them enough.
             let is_first = self.sent.insert((term, UnitKey::Composite(root.clone())));
             let starting_beside = starts.keys().filter(|group| beside.contains(*group));
             let is_sure = self.replicas[index].has_heard_all() && self.is_as_confirmed(starting_beside);

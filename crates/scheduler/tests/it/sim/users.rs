@@ -14,6 +14,41 @@ impl Sim {
     /// Somebody does something, at random.
     pub(super) fn act(&mut self) -> Result<(), String> {
         self.acts_left -= 1;
+        if self.only_kills {
+            self.act_or_kill();
+        } else {
+            self.act_in_any_way()?;
+        }
+        self.spread_news();
+        if self.acts_left > 0 {
+            // Mostly in quick succession, so that things meet; sometimes after a long time, so that they end.
+            let delay = match self.dice.below(4) {
+                0 => self.dice.below(TROUBLE_SECONDS * 250),
+                1 => self.dice.below(3_000),
+                _ => self.dice.below(60),
+            };
+            self.schedule(delay, Happening::Act);
+        }
+        Ok(())
+    }
+
+    /// A gang comes, or a scheduler is killed.
+    fn act_or_kill(&mut self) {
+        match self.dice.below(3) {
+            0 => {
+                let (minimum, priority) = (2 + self.dice.below(6) as u32, self.dice.below(2) as i32);
+                let draft = self.draft(format!("g{}", self.serial), None, gang(minimum), priority);
+                self.add_group(draft);
+            }
+            1 => {
+                let replica = self.any_replica();
+                self.crash(replica);
+            }
+            _ => self.doom = Some(Doom::Crash),
+        }
+    }
+
+    fn act_in_any_way(&mut self) -> Result<(), String> {
         match self.dice.below(43) {
             0..=4 => self.add_gang(),
             5 => self.add_single(),
@@ -74,16 +109,6 @@ impl Sim {
             41 => self.change_job_or_class(),
             _ => self.steal_volume(),
         }
-        self.spread_news();
-        if self.acts_left > 0 {
-            // Mostly in quick succession, so that things meet; sometimes after a long time, so that they end.
-            let delay = match self.dice.below(4) {
-                0 => self.dice.below(TROUBLE_SECONDS * 250),
-                1 => self.dice.below(3_000),
-                _ => self.dice.below(60),
-            };
-            self.schedule(delay, Happening::Act);
-        }
         Ok(())
     }
 
@@ -123,7 +148,7 @@ impl Sim {
         self.add_group(draft);
     }
 
-    /// A group of which each member may start for itself.
+    /// A group whose members may start one by one.
     fn add_basic_group(&mut self) {
         let priority = self.dice.below(2) as i32;
         let draft = self.draft(format!("b{}", self.serial), None, Policy::Basic, priority);

@@ -1,4 +1,4 @@
-//! Claims and volumes, and who looks after them: whoever makes volumes, and whoever brings claims and volumes together.
+//! Claims and volumes, and what looks after them: the provisioner, and the controller that binds claims to volumes.
 
 use super::server::{Server, zone_labels};
 use super::tally::Deed;
@@ -126,13 +126,13 @@ impl Server {
 }
 
 impl Sim {
-    /// Whoever makes volumes looks at a claim for which one was asked: it may take its time, and it may give up.
+    /// The provisioner looks at a claim for which one was asked: it may take its time, and it may give up.
     pub(super) fn provision(&mut self, claim: &ObjectKey, uid: &Text) {
         let Some(found) = self.server.claim(claim, uid).filter(|found| !found.bound) else {
             return;
         };
         let Some(node) = found.selected_node.clone() else {
-            // Whoever asks again is looked at again.
+            // A claim that asks again is looked at again.
             return;
         };
         let zone = self.server.nodes.get(&node).and_then(|node| node.labels.get("zone")).map(str::to_owned);
@@ -159,7 +159,7 @@ impl Sim {
         self.spread_news();
     }
 
-    /// Whoever brings claims and volumes together looks at a volume that is kept for a claim.
+    /// The controller of volumes looks at a volume that is kept for a claim.
     pub(super) fn bind_volume(&mut self, name: &Text) {
         let Some((volume, _)) = self.server.storage.volumes.get(name).cloned() else {
             return;
