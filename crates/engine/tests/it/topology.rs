@@ -447,3 +447,33 @@ fn a_large_tree_is_built_and_a_larger_one_is_refused_with_proof() {
     assert_eq!(room.levels.len(), 2);
     assert_eq!((room.levels[0].domains, room.levels[0].short), (10, 10));
 }
+
+#[test]
+fn a_tree_of_many_groups_with_volumes_is_placed_where_there_is_plenty_of_room() {
+    let mut world = World::parse(
+        "class local wait
+         node a x28 cpu=4 label:zone=a
+         node b x28 cpu=4 label:zone=b
+         volume va x8 class=local size=1 reach:zone=a
+         composite top gang=3
+         composite inner parent=top gang=2
+         group g0 parent=top gang=1
+         group g1 parent=top gang=2
+         group g2 parent=top gang=2
+         group g3 parent=top gang=2
+         group ig0 parent=inner gang=1
+         group ig1 parent=inner basic
+         group ig2 parent=inner gang=4
+         claim c0 x2 class=local size=1
+         pod g0 x2 group=g0 cpu=1 claim:c0-*
+         pod g1 x2 group=g1 cpu=1
+         pod ig0 group=ig0 cpu=2
+         pod ig1 x3 group=ig1 cpu=1 select:zone=b",
+    );
+    let decisions = world.settle();
+    assert!(
+        matches!(&decisions[..], [Decision::Place(placement)] if placement.seats.len() == 8),
+        "{}",
+        show(&decisions)
+    );
+}

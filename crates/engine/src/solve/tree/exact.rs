@@ -18,6 +18,7 @@ use crate::solve::budget::Budget;
 use crate::solve::construct;
 use crate::solve::limits::Limits;
 use crate::solve::problem::Problem;
+use crate::solve::request::Part;
 use crate::solve::search::{Found, Skips, search};
 
 /// Steps of the budget that one choice of domains takes, beside what its search takes.
@@ -67,6 +68,31 @@ pub(super) fn has_few_cells(ground: &Ground<'_>, limits: Limits) -> bool {
         && ground.tree.groups().all(|part| ground.has_few_cells(part, &everywhere, limits.exact_cells))
 }
 
+/// Looks for any placement of a tree that is too large to look at every choice: every part may use all of the domain that
+/// it requires, and either all members are placed, or as many as are needed. What is not found may exist.
+pub(super) fn any(ground: &Ground<'_>, limits: Limits, budget: &mut Budget) -> Option<Seats> {
+    let most = bounds::most_by_part(ground, budget)?;
+    let teams = teams(ground, &most);
+    let all: Vec<u32> = teams.iter().map(|team| team.most).collect();
+    let mut missing: Vec<u32> = ground.tree.parts.iter().map(Part::need).collect();
+    let mut needed = |team: &Team| {
+        let count = team.most.min(missing[team.part].max(u32::from(team.leads)));
+        missing[team.part] = missing[team.part].saturating_sub(count);
+        count
+    };
+    let needed: Vec<u32> = teams.iter().map(&mut needed).collect();
+    let mut exact = Exact::new(ground, limits, &teams, budget);
+    for target in [all, needed] {
+        let mut placed = vec![0; ground.tree.parts.len()];
+        teams.iter().zip(&target).for_each(|(team, count)| placed[team.part] += count);
+        let is_any = target.iter().any(|&count| count > 0);
+        if is_any && ground.tree.is_met(&placed) && exact.can_be_placed(&target) {
+            return exact.fallback;
+        }
+    }
+    None
+}
+
 /// Looks for the best placement of a small tree.
 pub(super) fn solve(ground: &Ground<'_>, limits: Limits, budget: &mut Budget) -> Answer {
     let Some(most) = bounds::most_by_part(ground, budget) else { return Answer::Unknown };
@@ -74,23 +100,7 @@ pub(super) fn solve(ground: &Ground<'_>, limits: Limits, budget: &mut Budget) ->
     let Some(targets) = targets::list(&ground.tree, &teams, limits.exact_targets, budget) else {
         return Answer::Unknown;
     };
-    let team_of = ground.tree.kinds.iter().map(|kind| {
-        teams.iter().position(|team| team.part == kind.part && team.leads == kind.leads).unwrap_or(0)
-    });
-    let mut exact = Exact {
-        ground,
-        limits,
-        team_of: team_of.collect(),
-        targets: Vec::new(),
-        demand: Vec::new(),
-        teams: &teams,
-        best: None,
-        fallback: None,
-        is_loose: false,
-        is_done: false,
-        is_over: false,
-        budget,
-    };
+    let mut exact = Exact::new(ground, limits, &teams, budget);
     let mut total = None;
     for target in targets {
         let sum: u32 = target.iter().sum();
@@ -153,7 +163,27 @@ struct Exact<'e, 'g> {
 /// find one.
 const LOOSE_SHARE: u64 = 2;
 
-impl Exact<'_, '_> {
+impl<'e, 'g> Exact<'e, 'g> {
+    fn new(ground: &'e Ground<'g>, limits: Limits, teams: &'e [Team], budget: &'e mut Budget) -> Self {
+        let team_of = ground.tree.kinds.iter().map(|kind| {
+            teams.iter().position(|team| team.part == kind.part && team.leads == kind.leads).unwrap_or(0)
+        });
+        Self {
+            ground,
+            limits,
+            team_of: team_of.collect(),
+            targets: Vec::new(),
+            demand: Vec::new(),
+            teams,
+            best: None,
+            fallback: None,
+            is_loose: false,
+            is_done: false,
+            is_over: false,
+            budget,
+        }
+    }
+
     /// Whether so many members can be placed at all.
     fn can_be_placed(&mut self, targets: &[u32]) -> bool {
         let kept = self.budget.keep(LOOSE_SHARE);

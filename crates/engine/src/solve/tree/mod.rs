@@ -110,6 +110,12 @@ fn decide(request: &Request, tree: &Arc<Tree>, tables: &mut Tables<'_>, budget: 
             Answer::Unknown => {}
         }
     }
+    if limits.build
+        && limits.constructions
+        && let Some(seats) = exact::any(&ground, limits, budget)
+    {
+        return Outcome::Placed(seats);
+    }
     Outcome::Undecided(shortages::tree(&ground, tables, budget))
 }
 

@@ -318,14 +318,6 @@ impl<'s, 'g> Steps<'s, 'g> {
         if !budget.spend(ground.looks(8 + 4 * levels)) {
             return None;
         }
-        let cells = ground.cells(part, within);
-        let Some(hierarchy) = ground.hierarchy(part) else { return Some(Vec::new()) };
-        let running = ground.part(part).running.len();
-        let cost =
-            STEPS_PER_MERIT + 8 * (1 + levels) * running + ground.looks(4 + 2 * cells.len() + 4 * levels);
-        if cells.len() > 16 || !budget.spend(cost << cells.len()) {
-            return None;
-        }
         let required = ground.part(part).required();
         let mut choices = Vec::new();
         if self.is_loose {
@@ -337,13 +329,24 @@ impl<'s, 'g> Steps<'s, 'g> {
             match required {
                 None => add(within.clone()),
                 Some(level) => {
-                    let domains = ground.domains_in(part, level, within).into_iter();
-                    for domain in domains.filter(|&domain| self.is_allowed(part, level, domain)) {
+                    let domains = ground.domains_in(part, level, within);
+                    if !budget.spend(domains.len() * (STEPS_PER_MERIT + ground.looks(2))) {
+                        return None;
+                    }
+                    for domain in domains.into_iter().filter(|&domain| self.is_allowed(part, level, domain)) {
                         add(ground.within(part, level, domain, within));
                     }
                 }
             }
             return Some(choices);
+        }
+        let cells = ground.cells(part, within);
+        let Some(hierarchy) = ground.hierarchy(part) else { return Some(Vec::new()) };
+        let running = ground.part(part).running.len();
+        let cost =
+            STEPS_PER_MERIT + 8 * (1 + levels) * running + ground.looks(4 + 2 * cells.len() + 4 * levels);
+        if cells.len() > 16 || !budget.spend(cost << cells.len()) {
+            return None;
         }
         // A set of more cells than there are members has one that nobody goes to.
         let is_used = |set: &usize| set.count_ones() <= self.placed[part];
