@@ -188,10 +188,12 @@ impl Engine {
                 self.agenda.set_aside(&unit, now);
                 Refusal::Inconsistent { what: what.into() }
             }
-            Trial::Refused { room, is_proven, usable, lifted } => {
+            Trial::Refused { mut room, is_proven, usable, lifted } => {
                 if is_shareable && is_proven {
                     self.agenda.refused.note(request, &room, moment);
                 }
+                // Equal requests share a refusal, whoever of them is gated.
+                room.gated = members.gated_count();
                 if self.state.hold_usable_seats(&unit, &usable) {
                     self.state.note_holders(&unit, &lifted);
                 }

@@ -36,6 +36,13 @@ pub enum Refusal {
         /// Members that were seen but are held back by scheduling gates.
         gated: u32,
     },
+    /// Scheduling gates hold back members, and the rest of the unit waits for them.
+    Gated {
+        /// The first of them, by name.
+        pod: ObjectKey,
+        /// How many there are.
+        gated: u32,
+    },
     /// Members contradict each other or their group. Waiting does not help; somebody must change them.
     Contradiction(Contradiction),
     /// Members need something that Tutti does not place yet; starting them anyway would be wrong.
@@ -71,6 +78,8 @@ pub enum ReasonCode {
     TooFewGroups,
     /// Members are missing.
     TooFewMembers,
+    /// Gates hold back members.
+    Gated,
     /// Members contradict each other or their group.
     Contradiction,
     /// Something is needed that is not placed yet.
@@ -99,6 +108,7 @@ impl ReasonCode {
             Self::CompositeMissing => "CompositeMissing",
             Self::TooFewGroups => "TooFewGroups",
             Self::TooFewMembers => "TooFewMembers",
+            Self::Gated => "Gated",
             Self::Contradiction => "Contradiction",
             Self::Unsupported => "Unsupported",
             Self::ClaimNotReady => "ClaimNotReady",
@@ -140,6 +150,7 @@ impl Refusal {
             Self::TooFewMembers { gated, .. } => {
                 of(ReasonCode::TooFewMembers, (*gated > 0).then(|| "gates".to_owned()))
             }
+            Self::Gated { pod, .. } => of(ReasonCode::Gated, Some(pod.to_string())),
             Self::Contradiction(what) => of(ReasonCode::Contradiction, Some(what.to_string())),
             Self::Unsupported(what) => of(ReasonCode::Unsupported, Some(what.to_string())),
             Self::Claim { claim, problem, .. } => {
@@ -357,6 +368,8 @@ pub struct NoRoom {
     pub levels: Vec<LevelShortage>,
     /// Members that run where they should not.
     pub scattered: Option<Scattered>,
+    /// Members among the needed that scheduling gates hold back: the others start only where these have room, too.
+    pub gated: u32,
 }
 
 /// A resource of which there is too little.
@@ -436,6 +449,13 @@ impl fmt::Display for Refusal {
                 }
                 Ok(())
             }
+            Self::Gated { pod, gated } => {
+                write!(f, "waiting for pod {}", pod.name)?;
+                match gated {
+                    0 | 1 => f.write_str(", which scheduling gates hold back"),
+                    _ => write!(f, " and {} more, which scheduling gates hold back", gated - 1),
+                }
+            }
             Self::Contradiction(contradiction) => write!(f, "{contradiction}"),
             Self::Unsupported(what) => write!(f, "{what}"),
             Self::Claim { pod, claim, problem } => {
@@ -485,6 +505,10 @@ impl fmt::Display for NoRoom {
         }
         if let Some(scattered) = &self.scattered {
             write!(f, "{scattered}; ")?;
+        }
+        if self.gated > 0 {
+            let members = if self.gated == 1 { "member" } else { "members" };
+            write!(f, "{} gated {members} must have room in the same domain; ", self.gated)?;
         }
         if self.needed > 1 {
             write!(f, "{} of {} members fit", self.fit, self.needed)?;

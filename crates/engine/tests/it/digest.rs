@@ -132,6 +132,7 @@ fn every_field_of_a_group_counts() {
         ("priority", group(|group| group.priority = Some(5))),
         ("created", group(|group| group.created = Time(5))),
         ("parent", group(|group| group.parent = None)),
+        ("gated members", group(|group| group.when_gated = like("when-gated=start").when_gated)),
         ("topology", group(|group| group.topology = like("gang=2 required:zone").topology)),
         (
             "gone",

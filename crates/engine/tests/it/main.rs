@@ -17,6 +17,7 @@ mod driver;
 mod each_rule;
 mod expectations;
 mod feasible;
+mod gated;
 mod history;
 mod hostile;
 mod likings;

@@ -6,6 +6,7 @@ mod deploy;
 mod embedded;
 mod faults;
 mod gangs;
+mod gated;
 mod hook;
 mod job_shapes;
 mod jobs;
@@ -75,6 +76,8 @@ pub(crate) fn all() -> Vec<Story> {
         ChangingMinimum minimum::a_minimum_that_is_raised_above_what_runs_holds_for_those_who_come,
         Nothing minimum::members_beyond_the_minimum_wait_without_harm_and_come_one_by_one,
         Nothing minimum::members_of_a_basic_group_that_runs_wait_without_harm,
+        Nothing gated::a_gated_member_holds_its_group_until_all_have_room_in_one_rack,
+        Nothing gated::a_group_that_starts_without_gated_members_goes_where_they_have_room,
         Nothing topology::topology_of_a_group_is_required_pinned_preferred_and_explained,
         Nothing topology::topology_annotations_make_slices_and_bad_ones_hurt_nobody_else,
         Nothing topology::topology_of_ranks_keeps_neighbours_near_and_the_leader_with_the_first,

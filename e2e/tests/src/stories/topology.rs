@@ -10,7 +10,12 @@ use tutti_cluster::kubelet::NodeTemplate;
 use tutti_k8s::group::COMPOSITE_CONDITION;
 
 /// A group with annotations, and with fields in its spec.
-async fn group(world: &World<'_>, name: &str, annotations: &Value, spec: &Value) -> anyhow::Result<()> {
+pub(super) async fn group(
+    world: &World<'_>,
+    name: &str,
+    annotations: &Value,
+    spec: &Value,
+) -> anyhow::Result<()> {
     let group = json!({
         "apiVersion": world.group_api_version(), "kind": "PodGroup",
         "metadata": {"name": name, "annotations": annotations}, "spec": spec,
@@ -19,7 +24,7 @@ async fn group(world: &World<'_>, name: &str, annotations: &Value, spec: &Value)
     created.map(drop).with_context(|| format!("cannot create group {name}"))
 }
 
-fn gang(minimum: usize, rack: bool) -> Value {
+pub(super) fn gang(minimum: usize, rack: bool) -> Value {
     let mut spec = json!({"schedulingPolicy": {"gang": {"minCount": minimum}}});
     if rack {
         spec["schedulingConstraints"] = json!({"topology": [{"key": "rack"}]});
@@ -27,7 +32,7 @@ fn gang(minimum: usize, rack: bool) -> Value {
     spec
 }
 
-async fn racks(world: &World<'_>, block: &str, racks: &[&str], cpus: &str) -> anyhow::Result<()> {
+pub(super) async fn racks(world: &World<'_>, block: &str, racks: &[&str], cpus: &str) -> anyhow::Result<()> {
     for rack in racks {
         let node = NodeTemplate::new(*rack, [("cpu", cpus), ("memory", "64Gi")]);
         world.add(node.label("block", block).label("rack", *rack)).await?;

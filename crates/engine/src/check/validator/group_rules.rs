@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use tutti_model::{Group, Node, ObjectKey, Phase, Pod, Strength, Text};
+use tutti_model::{Group, Node, ObjectKey, Phase, Pod, Strength, Text, WhenGated};
 
 /// Everything that is there. Pods that wait have no node.
 #[derive(Debug, Clone, Copy)]
@@ -57,6 +57,8 @@ impl<'a> Judge<'a> {
             }
             wrong.extend(self.straddles(group, true));
             wrong.extend(self.slices(group));
+            wrong.extend(self.waits_for_gated(group));
+            wrong.extend(self.strands_gated(group));
         }
         for composite in self.active(self.cluster.composites, false) {
             if !self.is_met(composite, false) {
@@ -66,6 +68,49 @@ impl<'a> Judge<'a> {
             wrong.extend(self.spread(composite));
         }
         wrong
+    }
+
+    /// Members that gates hold back, of a group.
+    fn gated(&self, group: &Group) -> Vec<&'a Pod> {
+        let is_gated = |pod: &&Pod| pod.group.as_ref() == Some(&group.key) && !pod.gates.is_empty();
+        let waits = |pod: &&Pod| pod.node.is_none() && !pod.phase.is_terminal() && !pod.terminating;
+        self.cluster.pods.iter().filter(is_gated).filter(waits).collect()
+    }
+
+    /// Whether a group starts although gates hold back a member, which it did not ask for. One that has begun may go on.
+    fn waits_for_gated(&self, group: &Group) -> Option<String> {
+        let have = self.succeeded(group) + self.kin(group, true).len();
+        let has_begun = have > 0 && have < group.policy.minimum() as usize;
+        let is_held = group.when_gated == WhenGated::Hold && !has_begun && group.parent.is_none();
+        (is_held && !self.gated(group).is_empty())
+            .then(|| format!("{} starts without gated members", group.key))
+    }
+
+    /// Whether gated members have less room in the domain that their group goes to than they ask for.
+    fn strands_gated(&self, group: &Group) -> Option<String> {
+        let levels = &group.topology.levels;
+        let required = levels.iter().rposition(|level| level.strength == Strength::Required)?;
+        let keys: Vec<Text> = levels[..=required].iter().map(|level| level.key.clone()).collect();
+        let gated = self.gated(group);
+        let here = self.new_members(group, true).first().and_then(|(_, node)| domain(node, &keys))?;
+        if gated.is_empty() || !self.kin(group, true).is_empty() || group.when_gated == WhenGated::Hold {
+            return None;
+        }
+        let nodes = self.cluster.nodes.iter().filter(|node| domain(node, &keys).as_ref() == Some(&here));
+        let nodes: Vec<&Node> = nodes.collect();
+        let is_here = |name: &Text| nodes.iter().any(|node| node.name == *name);
+        let running = self.cluster.pods.iter().filter(|pod| !pod.phase.is_terminal());
+        let running = running.filter(|pod| pod.node.as_ref().is_some_and(is_here));
+        let new = self.placed.iter().filter(|(_, node)| is_here(&node.name)).map(|(pod, _)| *pod);
+        let everybody: Vec<&Pod> = running.chain(new).chain(gated.iter().copied()).collect();
+        let mut asked = gated.iter().flat_map(|pod| pod.requests.iter()).map(|(resource, _)| resource.name());
+        let is_short = |name: &str| {
+            let used: i128 = everybody.iter().map(|pod| i128::from(pod.requests.get(name))).sum();
+            used > nodes.iter().map(|node| i128::from(node.allocatable.get(name))).sum()
+        };
+        asked
+            .find(|name| is_short(name))
+            .map(|name| format!("gated members of {} have too little {name} where it goes", group.key))
     }
 
     /// How good it is.
@@ -132,12 +177,14 @@ impl<'a> Judge<'a> {
         self.cluster.pods.iter().filter(of_these).filter(stays).map(|pod| (pod, node(pod))).collect()
     }
 
+    fn succeeded(&self, group: &Group) -> usize {
+        let of_group = |pod: &&Pod| pod.group.as_ref() == Some(&group.key) && pod.phase == Phase::Succeeded;
+        self.cluster.pods.iter().filter(of_group).count()
+    }
+
     fn is_met(&self, object: &Group, is_group: bool) -> bool {
         let have = if is_group {
-            let succeeded =
-                |pod: &&Pod| pod.group.as_ref() == Some(&object.key) && pod.phase == Phase::Succeeded;
-            let ended = self.cluster.pods.iter().filter(succeeded).count();
-            ended + self.kin(object, true).len() + self.new_members(object, true).len()
+            self.succeeded(object) + self.kin(object, true).len() + self.new_members(object, true).len()
         } else {
             let child = |child: &&Group| child.parent.as_ref() == Some(&object.key);
             let groups = self.cluster.groups.iter().filter(child).filter(|group| self.is_met(group, true));
