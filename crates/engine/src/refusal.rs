@@ -1,8 +1,8 @@
 //! Why a unit cannot start: data first, one sentence second.
 
 use crate::rules::{
-    affinity, anti_affinity, attach_limit, cordon, exclusive_claim, node_affinity, ports, resources, spread,
-    taints, volume_matching, volume_reach,
+    affinity, anti_affinity, attach_limit, cordon, declared_features, exclusive_claim, node_affinity, ports,
+    resources, spread, taints, volume_matching, volume_reach,
 };
 use std::fmt;
 use tutti_model::{ObjectKey, Resource, Text};
@@ -393,6 +393,11 @@ pub enum NodeReason {
     },
     /// Node selector or required node affinity does not match.
     Affinity,
+    /// It does not declare a feature that a member needs.
+    Feature {
+        /// The feature.
+        name: Text,
+    },
     /// There is too little of a resource left.
     Insufficient(Resource),
     /// A volume of a member cannot be reached from there.
@@ -419,6 +424,7 @@ impl fmt::Display for NodeReason {
             Self::Unschedulable => f.write_str(cordon::WORDS),
             Self::Taint { key } => taints::words(key, f),
             Self::Affinity => f.write_str(node_affinity::WORDS),
+            Self::Feature { name } => declared_features::words(name, f),
             Self::Insufficient(resource) => resources::words(resource, f),
             Self::VolumeOutOfReach => f.write_str(volume_reach::WORDS),
             Self::NoVolume => f.write_str(volume_matching::WORDS),

@@ -41,6 +41,9 @@ pub(crate) fn node(dice: &mut Dice, name: &str) -> String {
     if dice.once_in(10) {
         line.push_str(" cordoned");
     }
+    if dice.once_in(2) {
+        line.push_str(" feature:F");
+    }
     if dice.once_in(6) {
         write!(line, " pods={}", dice.roll(1, 3)).unwrap();
     }
@@ -55,6 +58,9 @@ pub(crate) fn requirements(dice: &mut Dice) -> String {
     }
     if dice.once_in(3) {
         words.push_str(" tolerate:gpu");
+    }
+    if dice.once_in(8) {
+        words.push_str(" feature:F");
     }
     words
 }

@@ -5,6 +5,7 @@ mod bound_volumes;
 mod deploy;
 mod embedded;
 mod faults;
+mod features;
 mod gangs;
 mod gated;
 mod hook;
@@ -78,6 +79,7 @@ pub(crate) fn all() -> Vec<Story> {
         Nothing minimum::members_of_a_basic_group_that_runs_wait_without_harm,
         Nothing gated::a_gated_member_holds_its_group_until_all_have_room_in_one_rack,
         Nothing gated::a_group_that_starts_without_gated_members_goes_where_they_have_room,
+        Nothing features::a_pod_that_needs_a_feature_goes_where_it_is_declared,
         Nothing topology::topology_of_a_group_is_required_pinned_preferred_and_explained,
         Nothing topology::topology_annotations_make_slices_and_bad_ones_hurt_nobody_else,
         Nothing topology::topology_of_ranks_keeps_neighbours_near_and_the_leader_with_the_first,

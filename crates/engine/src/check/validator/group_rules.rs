@@ -379,6 +379,7 @@ impl<'a> Judge<'a> {
                 other.requests == pod.requests
                     && other.affinity == pod.affinity
                     && other.tolerations == pod.tolerations
+                    && other.features == pod.features
             };
             if !kinds.iter().any(alike) {
                 kinds.push(pod);
