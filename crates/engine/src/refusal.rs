@@ -272,10 +272,20 @@ pub enum Contradiction {
     },
     /// Groups and composites do not make a tree.
     Tree(Text),
+    /// Groups of a composite run in several domains of a level of which it requires one. Where a group would go that does
+    /// not run yet cannot be told.
+    Scattered {
+        /// The composite.
+        composite: Text,
+        /// The label key of the level.
+        key: Text,
+        /// The domains, by name.
+        domains: Vec<Text>,
+    },
 }
 
 /// Members that run in several domains of a level that is required, or on nodes that are in none.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Scattered {
     /// The label key of the level.
     pub key: Text,
@@ -489,6 +499,12 @@ impl fmt::Display for Contradiction {
                 write!(f, "members name different schedulers ({}); they must all name one", names.join(", "))
             }
             Self::Tree(what) => f.write_str(what),
+            Self::Scattered { composite, key, domains } => write!(
+                f,
+                "groups of composite pod group {composite} run in several domains of {key} ({}), and it requires one; no \
+                 further group of it is placed",
+                domains.join(", ")
+            ),
             Self::Priorities { group, members } => {
                 let members: Vec<String> = members.iter().map(ToString::to_string).collect();
                 let members = members.join(", ");

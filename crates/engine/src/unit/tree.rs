@@ -4,9 +4,10 @@
 use super::attempt::{gates_of_group, group_progress, ready};
 use super::members::{GroupProgress, Members, standings};
 use crate::decision::{Standing, UnitKey};
-use crate::refusal::Refusal;
-use crate::solve::{Belonging, ChildSpread, Part, RunningMember, SliceRule, Tree, scattered};
+use crate::refusal::{Contradiction, Refusal};
+use crate::solve::{Belonging, ChildSpread, Fence, Part, RunningMember, SliceRule, Tree, scattered};
 use crate::state::State;
+use crate::state::hierarchy::{Hierarchies, NO_DOMAIN};
 use crate::state::pods::PodRow;
 use std::collections::BTreeSet;
 use tutti_model::tree::TREE_DEPTH_MAX;
@@ -33,6 +34,7 @@ pub(super) fn grow(
 ) -> Result<Members, (Refusal, Vec<Standing>)> {
     let mut growth = Growth { is_held: gates.is_some(), ..Growth::default() };
     grow_part(state, unit, None, TREE_DEPTH_MAX, &mut growth);
+    let contradiction = growth.part_ways(&state.relations().hierarchies);
     let Growth { tree, mut plans, members, unready, gated, .. } = growth;
     // What could be at best: every group that has enough members gets them all.
     let ready: Vec<u32> =
@@ -50,6 +52,8 @@ pub(super) fn grow(
         // Members that are not even there come before gated ones.
         (_, Some(own)) if tree.only_group().is_some() => Some(own),
         (Some(gates), _) => Some(gates),
+        // What is missing for the minimum may be missing because of that.
+        (None, root) if contradiction.is_some() && (root.is_some() || members.is_empty()) => contradiction,
         (None, None) if members.is_empty() => Some(plans.iter().find_map(waits).unwrap_or(nobody)),
         (None, root) => root,
     };
@@ -57,6 +61,66 @@ pub(super) fn grow(
         return Err((refusal, standings(Some(&tree), &plans)));
     }
     Ok(Members::of_tree(&members, unready, tree, plans).with_gated(gated))
+}
+
+impl Growth<'_> {
+    /// Composites whose groups run in several domains of a level that they require cannot have it any more. Each of their
+    /// groups is kept to where it runs, and those that do not run are not tried. Tells the first such contradiction.
+    fn part_ways(&mut self, hierarchies: &Hierarchies) -> Option<Refusal> {
+        let mut first = None;
+        for at in 0..self.tree.parts.len() {
+            while let Some(refusal) = self.part_ways_at(at, hierarchies) {
+                first.get_or_insert(refusal);
+            }
+        }
+        first
+    }
+
+    /// The same for the narrowest level that one composite requires.
+    fn part_ways_at(&mut self, at: usize, hierarchies: &Hierarchies) -> Option<Refusal> {
+        let part = &self.tree.parts[at];
+        let (Some(hierarchy), Some(level), false) = (part.hierarchy, part.required(), part.is_group) else {
+            return None;
+        };
+        let scattered = scattered(part, hierarchies).filter(|scattered| scattered.domains.len() > 1)?;
+        let domains = scattered.domains.iter().map(|(domain, _)| domain.clone()).collect();
+        let refusal = Refusal::Contradiction(Contradiction::Scattered {
+            composite: part.name.clone(),
+            key: scattered.key.clone(),
+            domains,
+        });
+        let tree = hierarchies.get(hierarchy);
+        for group in self.groups_below(at) {
+            let running = self.tree.parts[group].running.iter();
+            let mut domains: Vec<u32> = running.map(|running| tree.domain(level, running.node)).collect();
+            domains.retain(|&domain| domain != NO_DOMAIN);
+            domains.sort_unstable();
+            domains.dedup();
+            if domains.is_empty() {
+                self.plans[group].waits.get_or_insert(refusal.clone());
+                let left_out = self.members.extract_if(.., |(_, _, belonging)| belonging.part == group);
+                self.unready.extend(left_out.map(|(key, ..)| key.clone()));
+            } else {
+                self.tree.parts[group].fences.push(Fence { hierarchy, level, domains });
+            }
+        }
+        let part = &mut self.tree.parts[at];
+        part.levels.truncate(level);
+        part.contradicted.get_or_insert(scattered);
+        Some(refusal)
+    }
+
+    fn groups_below(&self, at: usize) -> Vec<usize> {
+        let parts = &self.tree.parts;
+        let is_below = |group: &usize| {
+            let mut above = parts[*group].parent;
+            while above.is_some_and(|above| above != at) {
+                above = above.and_then(|above| parts[above].parent);
+            }
+            above.is_some()
+        };
+        self.tree.groups().filter(is_below).collect()
+    }
 }
 
 /// Adds a unit and all that is below it, so many levels: what is deeper than a tree may be is not part of it.

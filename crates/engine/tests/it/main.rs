@@ -35,6 +35,7 @@ mod shrink;
 mod starving;
 mod storage;
 mod topology;
+mod topology_contradicted;
 mod tree_verdict;
 mod verdict;
 mod volumes;

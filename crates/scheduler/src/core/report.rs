@@ -126,6 +126,11 @@ mod tests {
             Refusal::TooFewMembers { minimum: 2, observed: 1, gated: 1 },
             Refusal::Gated { pod: key.clone(), gated: 1 },
             Refusal::Contradiction(Contradiction::Tree("circle".into())),
+            Refusal::Contradiction(Contradiction::Scattered {
+                composite: "top".into(),
+                key: "rack".into(),
+                domains: vec![],
+            }),
             Refusal::Contradiction(Contradiction::SchedulerNames(vec![])),
             Refusal::Contradiction(Contradiction::Priorities { group: None, members: vec![] }),
             Refusal::Unsupported(Unsupported::DeviceClaim("d".into())),
