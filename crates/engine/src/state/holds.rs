@@ -262,7 +262,17 @@ impl State {
         if self.holds.is_planned(unit) && !self.asks_for_seats(&self.pods.members(unit)) {
             self.end_plan_of(unit);
         }
-        if !self.holds.are_kept_for_incomplete(unit) || self.missing(unit).is_some() {
+        if !self.holds.are_kept_for_incomplete(unit) {
+            return;
+        }
+        if self.missing(unit).is_some() {
+            // How old a unit is whose object was not seen depends on the members that it has now.
+            let holder = self.holder(unit).map(|(_, holder)| holder);
+            for key in [HoldKey::Vacated(unit.clone()), HoldKey::Usable(unit.clone())] {
+                if let Some(held) = self.holds.held.get_mut(&key) {
+                    held.holder.clone_from(&holder);
+                }
+            }
             return;
         }
         self.replace_hold(HoldKey::Vacated(unit.clone()), None);

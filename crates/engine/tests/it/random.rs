@@ -41,7 +41,8 @@ pub(crate) fn node(dice: &mut Dice, name: &str) -> String {
     if dice.once_in(10) {
         line.push_str(" cordoned");
     }
-    if dice.once_in(2) {
+    // By what was rolled already, so that the dice fall as they do without it.
+    if line.contains("memory=1Gi") || line.contains("memory=2Gi") || line.contains("cpu=3") {
         line.push_str(" feature:F");
     }
     if dice.once_in(6) {
@@ -59,7 +60,7 @@ pub(crate) fn requirements(dice: &mut Dice) -> String {
     if dice.once_in(3) {
         words.push_str(" tolerate:gpu");
     }
-    if dice.once_in(8) {
+    if words.contains("cpu=1 memory=1Gi") || words.contains("cpu=2 memory=2Gi") {
         words.push_str(" feature:F");
     }
     words
