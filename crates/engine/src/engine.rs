@@ -10,7 +10,7 @@ use crate::event::{Event, Hold};
 use crate::queries::census::{self, Census, WaitState};
 use crate::queries::survey::{self, Survey};
 use crate::queries::{keep_seat, probe};
-use crate::refusal::Refusal;
+use crate::refusal::{Contradiction, Refusal};
 use crate::score::Aspect;
 use crate::solve::Budget;
 use crate::state::State;
@@ -138,6 +138,10 @@ impl Engine {
                     // Nothing is held for a unit that cannot be tried, but it has waited all the same.
                     self.state.end_plan_of(&unit);
                     self.agenda.gives_up_plan(&unit);
+                    if let Refusal::Contradiction(Contradiction::Scattered { .. }) = refusal {
+                        // Other labels of nodes can mend it.
+                        self.agenda.sleeps(&unit, WakesOn::domains(), None, &self.state, now);
+                    }
                     let groups = if matches!(unit, UnitKey::Composite(_)) { groups } else { Vec::new() };
                     Some(Waiting { unit, members, refusal, groups, is_planned: false })
                 }
@@ -188,10 +192,12 @@ impl Engine {
                 self.agenda.set_aside(&unit, now);
                 Refusal::Inconsistent { what: what.into() }
             }
-            Trial::Refused { room, is_proven, usable, lifted } => {
+            Trial::Refused { mut room, is_proven, usable, lifted } => {
                 if is_shareable && is_proven {
                     self.agenda.refused.note(request, &room, moment);
                 }
+                // Equal requests share a refusal, whoever of them is gated.
+                room.gated = members.gated_count();
                 if self.state.hold_usable_seats(&unit, &usable) {
                     self.state.note_holders(&unit, &lifted);
                 }

@@ -1,8 +1,8 @@
 //! Why a unit cannot start: data first, one sentence second.
 
 use crate::rules::{
-    affinity, anti_affinity, attach_limit, cordon, exclusive_claim, node_affinity, ports, resources, spread,
-    taints, volume_matching, volume_reach,
+    affinity, anti_affinity, attach_limit, cordon, declared_features, exclusive_claim, node_affinity, ports,
+    resources, spread, taints, volume_matching, volume_reach,
 };
 use std::fmt;
 use tutti_model::{ObjectKey, Resource, Text};
@@ -34,6 +34,13 @@ pub enum Refusal {
         /// Members that were seen and can start or have started.
         observed: u32,
         /// Members that were seen but are held back by scheduling gates.
+        gated: u32,
+    },
+    /// Scheduling gates hold back members, and the rest of the unit waits for them.
+    Gated {
+        /// The first of them, by name.
+        pod: ObjectKey,
+        /// How many there are.
         gated: u32,
     },
     /// Members contradict each other or their group. Waiting does not help; somebody must change them.
@@ -71,6 +78,8 @@ pub enum ReasonCode {
     TooFewGroups,
     /// Members are missing.
     TooFewMembers,
+    /// Gates hold back members.
+    Gated,
     /// Members contradict each other or their group.
     Contradiction,
     /// Something is needed that is not placed yet.
@@ -99,6 +108,7 @@ impl ReasonCode {
             Self::CompositeMissing => "CompositeMissing",
             Self::TooFewGroups => "TooFewGroups",
             Self::TooFewMembers => "TooFewMembers",
+            Self::Gated => "Gated",
             Self::Contradiction => "Contradiction",
             Self::Unsupported => "Unsupported",
             Self::ClaimNotReady => "ClaimNotReady",
@@ -140,6 +150,7 @@ impl Refusal {
             Self::TooFewMembers { gated, .. } => {
                 of(ReasonCode::TooFewMembers, (*gated > 0).then(|| "gates".to_owned()))
             }
+            Self::Gated { pod, .. } => of(ReasonCode::Gated, Some(pod.to_string())),
             Self::Contradiction(what) => of(ReasonCode::Contradiction, Some(what.to_string())),
             Self::Unsupported(what) => of(ReasonCode::Unsupported, Some(what.to_string())),
             Self::Claim { claim, problem, .. } => {
@@ -261,10 +272,20 @@ pub enum Contradiction {
     },
     /// Groups and composites do not make a tree.
     Tree(Text),
+    /// Groups of a composite run in several domains of a level of which it requires one. Where a group would go that does
+    /// not run yet cannot be told.
+    Scattered {
+        /// The composite.
+        composite: Text,
+        /// The label key of the level.
+        key: Text,
+        /// The domains, by name.
+        domains: Vec<Text>,
+    },
 }
 
 /// Members that run in several domains of a level that is required, or on nodes that are in none.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Scattered {
     /// The label key of the level.
     pub key: Text,
@@ -357,6 +378,8 @@ pub struct NoRoom {
     pub levels: Vec<LevelShortage>,
     /// Members that run where they should not.
     pub scattered: Option<Scattered>,
+    /// Members among the needed that scheduling gates hold back: the others start only where these have room, too.
+    pub gated: u32,
 }
 
 /// A resource of which there is too little.
@@ -380,6 +403,11 @@ pub enum NodeReason {
     },
     /// Node selector or required node affinity does not match.
     Affinity,
+    /// It does not declare a feature that a member needs.
+    Feature {
+        /// The feature.
+        name: Text,
+    },
     /// There is too little of a resource left.
     Insufficient(Resource),
     /// A volume of a member cannot be reached from there.
@@ -406,6 +434,7 @@ impl fmt::Display for NodeReason {
             Self::Unschedulable => f.write_str(cordon::WORDS),
             Self::Taint { key } => taints::words(key, f),
             Self::Affinity => f.write_str(node_affinity::WORDS),
+            Self::Feature { name } => declared_features::words(name, f),
             Self::Insufficient(resource) => resources::words(resource, f),
             Self::VolumeOutOfReach => f.write_str(volume_reach::WORDS),
             Self::NoVolume => f.write_str(volume_matching::WORDS),
@@ -436,6 +465,13 @@ impl fmt::Display for Refusal {
                 }
                 Ok(())
             }
+            Self::Gated { pod, gated } => {
+                write!(f, "waiting for pod {}", pod.name)?;
+                match gated {
+                    0 | 1 => f.write_str(", which scheduling gates hold back"),
+                    _ => write!(f, " and {} more, which scheduling gates hold back", gated - 1),
+                }
+            }
             Self::Contradiction(contradiction) => write!(f, "{contradiction}"),
             Self::Unsupported(what) => write!(f, "{what}"),
             Self::Claim { pod, claim, problem } => {
@@ -463,6 +499,12 @@ impl fmt::Display for Contradiction {
                 write!(f, "members name different schedulers ({}); they must all name one", names.join(", "))
             }
             Self::Tree(what) => f.write_str(what),
+            Self::Scattered { composite, key, domains } => write!(
+                f,
+                "groups of composite pod group {composite} run in several domains of {key} ({}), and it requires one; no \
+                 further group of it is placed",
+                domains.join(", ")
+            ),
             Self::Priorities { group, members } => {
                 let members: Vec<String> = members.iter().map(ToString::to_string).collect();
                 let members = members.join(", ");
@@ -485,6 +527,10 @@ impl fmt::Display for NoRoom {
         }
         if let Some(scattered) = &self.scattered {
             write!(f, "{scattered}; ")?;
+        }
+        if self.gated > 0 {
+            let members = if self.gated == 1 { "member" } else { "members" };
+            write!(f, "{} gated {members} must have room in the same domain; ", self.gated)?;
         }
         if self.needed > 1 {
             write!(f, "{} of {} members fit", self.fit, self.needed)?;

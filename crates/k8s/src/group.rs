@@ -4,7 +4,7 @@ use crate::claims::{GroupClaimView, read_group_claims, read_preemption};
 use crate::condition::{self, Condition, ConditionView};
 use crate::error::ObjectError;
 use crate::lenient::{Lenient, Shape, Shaped};
-use crate::marks::GroupMarks;
+use crate::marks::{GroupMarks, read_when_gated};
 use crate::selector::{read_each, text};
 use crate::topology::{self, Asker};
 use crate::view::{Kind, Names, View};
@@ -209,6 +209,7 @@ impl<K: Kind<Spec = PodGroupSpecView, Status = PodGroupStatusView>> View<K> {
         let disruption = problems.or_default(read_disruption(&spec.disruption_mode));
         let claims = problems.or_default(read_group_claims(&spec.resource_claims));
         let marks = GroupMarks::read(annotations, &mut problems);
+        let when_gated = problems.or_default(read_when_gated(annotations, asker));
         let group = policy.filter(|_| problems.is_empty()).map(|policy| Group {
             generation,
             created: self.created(),
@@ -219,6 +220,7 @@ impl<K: Kind<Spec = PodGroupSpecView, Status = PodGroupStatusView>> View<K> {
             disruption,
             preemption,
             claims,
+            when_gated,
             ..Group::new(key.clone(), uid.clone())
         });
         GroupReading {
@@ -299,6 +301,7 @@ mod tests {
     use super::*;
     use crate::condition::ConditionStatus;
     use serde_json::{Value, json};
+    use tutti_model::WhenGated;
 
     fn read(spec: &Value) -> GroupReading {
         let view: PodGroupView = serde_json::from_value(json!({
@@ -426,10 +429,31 @@ mod tests {
                 json!({"tutti.dev/slice-size": "2", "tutti.dev/slice-topology": "rack"}),
                 "metadata.annotations[tutti.dev/slice-size]: is for groups; a composite has no slices",
             ),
+            (
+                json!({"basic": {}}),
+                json!({"tutti.dev/when-gated": "Start"}),
+                "metadata.annotations[tutti.dev/when-gated]: is for groups; a composite has no members of its own",
+            ),
         ] {
             let reading = read(&json!({"schedulingPolicy": policy}), &annotations);
             assert_eq!(reading.errors[0].to_string(), format!("composite pod group a/top: {error}"));
             assert_eq!(reading.group, None);
+        }
+    }
+
+    #[test]
+    fn a_group_says_whether_it_starts_without_gated_members() {
+        for (annotations, expected) in [
+            (json!({}), WhenGated::Hold),
+            (json!({"tutti.dev/when-gated": "Hold"}), WhenGated::Hold),
+            (json!({"tutti.dev/when-gated": "Start"}), WhenGated::Start),
+        ] {
+            let view: PodGroupView = serde_json::from_value(json!({
+                "metadata": {"name": "g", "namespace": "a", "uid": "u", "annotations": annotations},
+                "spec": {"schedulingPolicy": {"basic": {}}},
+            }))
+            .unwrap();
+            assert_eq!(view.read("PodGroupScheduled").group.unwrap().when_gated, expected);
         }
     }
 

@@ -13,6 +13,7 @@ pub mod condition;
 pub mod connect;
 pub mod discovery;
 pub mod error;
+mod features;
 pub mod flat;
 pub mod gangs;
 pub mod group;

@@ -6,11 +6,13 @@
 //! | `tutti.dev/fully-bound` | since when all of its minimum was bound | Tutti |
 //! | `tutti.dev/unwind-at` | when an incomplete start is taken back | Tutti, before it deletes the first member |
 //! | `tutti.dev/when-broken` | `Keep` or `Unwind`: what becomes of a started gang that stays incomplete | people |
+//! | `tutti.dev/when-gated` | `Hold` or `Start`: what becomes of a group while a member of it is gated | people |
 
 use crate::error::Problems;
+use crate::topology::Asker;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
-use tutti_model::{ModelError, Text, Time};
+use tutti_model::{ModelError, Text, Time, WhenGated};
 
 /// What all annotations of ours begin with; others are not read.
 pub(crate) const PREFIX: &str = "tutti.dev/";
@@ -20,6 +22,8 @@ pub const FULLY_BOUND: &str = "tutti.dev/fully-bound";
 pub const UNWIND_AT: &str = "tutti.dev/unwind-at";
 /// What becomes of a started gang that stays incomplete.
 pub const WHEN_BROKEN: &str = "tutti.dev/when-broken";
+/// What becomes of a group while scheduling gates hold back a member.
+pub const WHEN_GATED: &str = "tutti.dev/when-gated";
 
 /// The annotations that Tutti itself writes.
 pub(crate) const WRITTEN: [&str; 2] = [FULLY_BOUND, UNWIND_AT];
@@ -48,17 +52,8 @@ pub struct GroupMarks {
 impl GroupMarks {
     pub(crate) fn read(annotations: Option<&BTreeMap<String, String>>, problems: &mut Problems) -> Self {
         let of = |key: &str| annotations.and_then(|annotations| annotations.get(key));
-        let when_broken = match of(WHEN_BROKEN).map(String::as_str) {
-            None => None,
-            Some("Keep") => Some(WhenBroken::Keep),
-            Some("Unwind") => Some(WhenBroken::Unwind),
-            Some(other) => {
-                let shown: String = other.chars().take(40).collect();
-                let field = format!("metadata.annotations[{WHEN_BROKEN}]");
-                problems.push(ModelError::new(&field, format!("want Keep or Unwind, found {shown:?}")));
-                None
-            }
-        };
+        let words = [("Keep", WhenBroken::Keep), ("Unwind", WhenBroken::Unwind)];
+        let when_broken = problems.or_default(choice(annotations, WHEN_BROKEN, words));
         Self {
             fully_bound: of(FULLY_BOUND).is_some(),
             // One that cannot be read is as good as none: a new one is written before anything is deleted.
@@ -66,6 +61,37 @@ impl GroupMarks {
                 .and_then(|text| text.parse::<Timestamp>().ok())
                 .map(|time| Time(time.as_millisecond())),
             when_broken,
+        }
+    }
+}
+
+/// What a group asks for in the case of gated members.
+pub(crate) fn read_when_gated(
+    annotations: Option<&BTreeMap<String, String>>,
+    asker: Asker,
+) -> Result<WhenGated, ModelError> {
+    let asked = choice(annotations, WHEN_GATED, [("Hold", WhenGated::Hold), ("Start", WhenGated::Start)])?;
+    if asked.is_some() && asker == Asker::Composite {
+        let field = format!("metadata.annotations[{WHEN_GATED}]");
+        return Err(ModelError::new(field, "is for groups; a composite has no members of its own"));
+    }
+    Ok(asked.unwrap_or_default())
+}
+
+/// The value of an annotation that is one of two words, if it is there.
+fn choice<T>(
+    annotations: Option<&BTreeMap<String, String>>,
+    name: &str,
+    [first, second]: [(&str, T); 2],
+) -> Result<Option<T>, ModelError> {
+    match annotations.and_then(|annotations| annotations.get(name)) {
+        None => Ok(None),
+        Some(word) if word == first.0 => Ok(Some(first.1)),
+        Some(word) if word == second.0 => Ok(Some(second.1)),
+        Some(other) => {
+            let shown: String = other.chars().take(40).collect();
+            let wrong = format!("want {} or {}, found {shown:?}", first.0, second.0);
+            Err(ModelError::new(format!("metadata.annotations[{name}]"), wrong))
         }
     }
 }
@@ -110,6 +136,10 @@ mod tests {
         assert_eq!(read, GroupMarks::default());
         let wrong =
             "pod group a/g: metadata.annotations[tutti.dev/when-broken]: want Keep or Unwind, found \"Burn\"";
+        assert_eq!(errors, [wrong]);
+        let (_, errors) = marks(&json!({WHEN_GATED: "Go"}));
+        let wrong =
+            "pod group a/g: metadata.annotations[tutti.dev/when-gated]: want Hold or Start, found \"Go\"";
         assert_eq!(errors, [wrong]);
         let (_, errors) = marks(&json!({UNWIND_AT: 5}));
         assert!(errors[0].contains("metadata.annotations[tutti.dev/unwind-at]: want text"), "{errors:?}");

@@ -45,10 +45,11 @@ struct TaintView {
 
 /// `status`. Whether the node is ready is not read: Kubernetes taints a node that is not.
 #[derive(Debug, Clone, Default, serde::Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 pub struct NodeStatusView {
     allocatable: Amounts,
     images: Lenient<Vec<Lenient<ImageView>>>,
+    declared_features: Lenient<Vec<Lenient<String>>>,
 }
 
 impl Shaped for NodeSpecView {
@@ -92,6 +93,7 @@ impl NodeView {
             taints: problems.or_default(read_taints(&spec.taints)),
             unschedulable: cordoned.unwrap_or(false),
             images: read_node_images(&status.images),
+            features: problems.or_default(read_features(&status.declared_features)),
         };
         node.unschedulable |= !problems.is_empty();
         NodeReading {
@@ -101,6 +103,16 @@ impl NodeView {
             errors: problems.into_errors(ObjectKind::Node, &key),
         }
     }
+}
+
+fn read_features(declared: &Lenient<Vec<Lenient<String>>>) -> Result<Vec<Text>, ModelError> {
+    const FIELD: &str = "status.declaredFeatures";
+    let declared = declared.at(FIELD)?.map_or(&[][..], Vec::as_slice);
+    let name = |name: &String| Ok(Text::from(name.as_str()));
+    let mut features = read_each(declared, name).map_err(|error| error.within(FIELD))?;
+    features.sort_unstable();
+    features.dedup();
+    Ok(features)
 }
 
 fn read_taints(taints: &Lenient<Vec<Lenient<TaintView>>>) -> Result<Vec<Taint>, ModelError> {

@@ -4,6 +4,7 @@ use crate::claims::{read_device_claims, read_preemption, read_volume_claims};
 use crate::condition::{self, Condition};
 use crate::discovery::GroupLink;
 use crate::error::{ObjectError, ObjectKind, Problems};
+use crate::features::needed_features;
 use crate::gangs::JobRef;
 use crate::images::read_pod_images;
 use crate::inter_pod::{InterPodFields, PodAffinityView, read_inter_pod};
@@ -107,6 +108,7 @@ impl PodView {
             pod.leader = problems.or_default(read_leader(&pod.labels, annotations));
         }
         pod.ports = read_ports(spec, &mut problems);
+        pod.features = problems.or_default(needed_features(spec));
         (pod.inter_pod, pod.preferences) =
             read_inter_pod(&fields(spec), &key.namespace, &pod.labels, &mut problems);
         pod.affinity = read_affinity(&spec.node_selector, &spec.affinity, &mut problems);

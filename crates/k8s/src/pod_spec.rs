@@ -29,6 +29,8 @@ pub struct PodSpecView {
     pub(crate) scheduling_group: Lenient<SchedulingGroupView>,
     pub(crate) workload_ref: Lenient<WorkloadRefView>,
     pub(crate) node_name: Lenient<String>,
+    pub(crate) host_network: Lenient<bool>,
+    pub(crate) host_users: Lenient<bool>,
 }
 
 /// A container or init container.
@@ -38,8 +40,24 @@ pub(crate) struct ContainerView {
     pub(crate) name: Lenient<String>,
     pub(crate) image: Lenient<String>,
     pub(crate) restart_policy: Lenient<String>,
+    pub(crate) restart_policy_rules: Lenient<Vec<Lenient<RestartRuleView>>>,
+    pub(crate) volume_mounts: Lenient<Vec<Lenient<MountView>>>,
     pub(crate) ports: Lenient<Vec<Lenient<PortView>>>,
     pub(crate) resources: Lenient<Requirements>,
+}
+
+/// One of a container's `restartPolicyRules`.
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default)]
+pub(crate) struct RestartRuleView {
+    pub(crate) action: Lenient<String>,
+}
+
+/// One of a container's `volumeMounts`.
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct MountView {
+    pub(crate) bind_mount_options: Lenient<Vec<Lenient<String>>>,
 }
 
 /// One of a container's `ports`.
@@ -128,6 +146,8 @@ macro_rules! objects {
 objects!(
     PodSpecView,
     ContainerView,
+    RestartRuleView,
+    MountView,
     PortView,
     VolumeView,
     ImageVolumeView,

@@ -13,7 +13,7 @@ use crate::view::{Kind, Names, View};
 use kube::api::ApiResource;
 use kube::core::DynamicResourceScope;
 use std::collections::BTreeMap;
-use tutti_model::{Group, ModelError, ObjectKey, Policy, Text, Time, Topology};
+use tutti_model::{Group, ModelError, ObjectKey, Policy, Text, Time, Topology, WhenGated};
 
 /// Between workload, part and replica key. No name can have it.
 const SEPARATOR: char = '/';
@@ -138,6 +138,8 @@ pub struct WorkloadReading {
     parts: Vec<(Text, Policy)>,
     /// Asked for by annotations of the workload, for each of its groups.
     topology: Topology,
+    /// So is what gated members mean for the others.
+    when_gated: WhenGated,
     errors: Vec<ObjectError>,
 }
 
@@ -151,6 +153,7 @@ impl WorkloadView {
         let parts = problems.or_default(read_parts(spec));
         let annotations = self.metadata.annotations.as_ref();
         let topology = topology::read(Topology::default(), annotations, Asker::Group, &mut problems);
+        let when_gated = problems.or_default(marks::read_when_gated(annotations, Asker::Group));
         WorkloadReading {
             uid: self.uid(),
             generation: self.metadata.generation.unwrap_or(0),
@@ -159,6 +162,7 @@ impl WorkloadView {
             annotations: self.metadata.annotations.clone().unwrap_or_default(),
             // A guess at one part could start a gang without the rest.
             topology,
+            when_gated,
             parts: if problems.is_empty() { parts } else { Vec::new() },
             errors: problems.into_errors(ObjectKind::PodGroup, &key),
             key,
@@ -193,6 +197,7 @@ impl WorkloadReading {
             created: self.created,
             policy,
             topology: self.topology.clone(),
+            when_gated: self.when_gated,
             ..Group::new(key.clone(), uid.clone())
         });
         Some(GroupReading {

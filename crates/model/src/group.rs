@@ -47,6 +47,16 @@ pub enum Preemption {
     Never,
 }
 
+/// What becomes of a group while scheduling gates hold back a member that has no place yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum WhenGated {
+    /// Nobody of it is placed, as Kubernetes does it.
+    #[default]
+    Hold,
+    /// The others are placed, where the gated ones have room, too.
+    Start,
+}
+
 /// A resource claim that all members of a group share.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupClaim {
@@ -90,6 +100,8 @@ pub struct Group {
     pub preemption: Preemption,
     /// Claims that its members share; composites have none.
     pub claims: Vec<GroupClaim>,
+    /// What gated members mean for the others; composites have no members of their own.
+    pub when_gated: WhenGated,
 }
 
 impl Group {
@@ -108,6 +120,7 @@ impl Group {
             disruption: Disruption::default(),
             preemption: Preemption::default(),
             claims: Vec::new(),
+            when_gated: WhenGated::default(),
         }
     }
 }

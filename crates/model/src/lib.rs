@@ -28,7 +28,7 @@ pub mod volume;
 
 pub use amount::{Resource, ResourceList};
 pub use error::ModelError;
-pub use group::{ClaimSource, Disruption, Group, GroupClaim, Policy, Preemption};
+pub use group::{ClaimSource, Disruption, Group, GroupClaim, Policy, Preemption, WhenGated};
 pub use image::NodeImage;
 pub use inter_pod::{InterPod, PodSelector, PodTerm, SpreadConstraint};
 pub use key::{ObjectKey, Text};

@@ -21,4 +21,6 @@ pub struct Node {
     pub unschedulable: bool,
     /// Images that it has, see [`crate::image::sorted`].
     pub images: Vec<NodeImage>,
+    /// Names of features that it declares to have, sorted, each once.
+    pub features: Vec<Text>,
 }

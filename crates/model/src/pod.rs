@@ -63,6 +63,8 @@ pub struct Pod {
     pub affinity: NodeAffinity,
     /// Which taints it ignores.
     pub tolerations: Vec<Toleration>,
+    /// Names of features that its node must declare, sorted, each once.
+    pub features: Vec<Text>,
     /// Ports of the node that it needs for itself.
     pub ports: Vec<HostPort>,
     /// What it requires of other pods.
@@ -106,6 +108,7 @@ impl Pod {
             padding: Padding::default(),
             affinity: NodeAffinity::default(),
             tolerations: Vec::new(),
+            features: Vec::new(),
             ports: Vec::new(),
             inter_pod: InterPod::default(),
             preferences: Preferences::default(),

@@ -315,6 +315,8 @@ fn node(words: &[&str]) -> Result<(Node, BTreeMap<Text, u32>), ModelError> {
             });
         } else if let Some(text) = word.strip_prefix("image:") {
             images.push(node_image(text, word)?);
+        } else if let Some(feature) = word.strip_prefix("feature:") {
+            node.features.push(Text::from(feature));
         } else if let Some(text) = word.strip_prefix("attach:") {
             let (driver, most) = storage::limit(text, word)?;
             limits.insert(driver, most);
@@ -325,6 +327,8 @@ fn node(words: &[&str]) -> Result<(Node, BTreeMap<Text, u32>), ModelError> {
     }
     node.labels = labels.into_iter().collect();
     node.images = image::sorted(images);
+    node.features.sort_unstable();
+    node.features.dedup();
     Ok((node, limits))
 }
 
@@ -367,6 +371,8 @@ fn pod(words: &[&str], created: Time) -> Result<Pod, ModelError> {
             pod.volume_claims.push(storage::uses(name, false));
         } else if let Some(name) = word.strip_prefix("own-claim:") {
             pod.volume_claims.push(storage::uses(name, true));
+        } else if let Some(feature) = word.strip_prefix("feature:") {
+            pod.features.push(Text::from(feature));
         } else if let Some(text) = word.strip_prefix("port:") {
             let (number, protocol) = text.split_once('/').unwrap_or((text, ""));
             pod.ports.push(HostPort::new(protocol, self::number(number, word)?, ""));
@@ -377,6 +383,8 @@ fn pod(words: &[&str], created: Time) -> Result<Pod, ModelError> {
         }
     }
     own_namespace(&mut pod);
+    pod.features.sort_unstable();
+    pod.features.dedup();
     pod.affinity.selector = selector.into_iter().collect::<Labels>();
     pod.labels = labels.into_iter().collect();
     pod.padding = Padding::of_one_container(&pod.requests);

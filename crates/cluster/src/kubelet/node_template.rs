@@ -32,6 +32,8 @@ pub struct NodeTemplate {
     pub unschedulable: bool,
     /// Images that it has.
     pub images: Vec<NodeImage>,
+    /// Features that it declares. Simulated kubelets have none of their own.
+    pub features: Vec<String>,
 }
 
 impl NodeTemplate {
@@ -60,6 +62,7 @@ impl NodeTemplate {
             taints: node.taints.clone(),
             unschedulable: node.unschedulable,
             images: node.images.clone(),
+            features: node.features.iter().map(ToString::to_string).collect(),
         }
     }
 
@@ -119,7 +122,7 @@ impl NodeTemplate {
             .iter()
             .map(|image| json!({"names": [*image.name], "sizeBytes": image.size}))
             .collect();
-        json!({
+        let mut object = json!({
             "apiVersion": "v1",
             "kind": "Node",
             "metadata": {"name": self.name, "labels": labels},
@@ -132,7 +135,11 @@ impl NodeTemplate {
                 "addresses": addresses,
                 "nodeInfo": node_info(&self.name),
             },
-        })
+        });
+        if !self.features.is_empty() {
+            object["status"]["declaredFeatures"] = json!(self.features);
+        }
+        object
     }
 }
 

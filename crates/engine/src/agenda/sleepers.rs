@@ -41,6 +41,13 @@ pub(crate) struct WakesOn {
     pub(crate) lacks_nodes: bool,
 }
 
+impl WakesOn {
+    /// Changes of domains alone.
+    pub(crate) fn domains() -> Self {
+        Self { shapes: Vec::new(), reads_domains: true, needs: Needs::Anything, lacks_nodes: false }
+    }
+}
+
 #[derive(Debug, Clone)]
 struct Sleeper {
     shapes: Vec<ShapeId>,

@@ -75,6 +75,7 @@ fn alike(a: &Pod, b: &Pod) -> bool {
     a.requests == b.requests
         && a.affinity == b.affinity
         && a.tolerations == b.tolerations
+        && a.features == b.features
         && a.labels == b.labels
         && a.ports == b.ports
         && a.inter_pod == b.inter_pod

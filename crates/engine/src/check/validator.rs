@@ -60,6 +60,9 @@ fn forbidden(pod: &Pod, node: &Node) -> Option<String> {
     if let Some(taint) = untolerated(&node.taints, &pod.tolerations) {
         return Some(format!("taint {} is not tolerated", taint.key));
     }
+    if let Some(missing) = pod.features.iter().find(|feature| !node.features.contains(feature)) {
+        return Some(format!("it lacks the feature {missing}"));
+    }
     (!pod.affinity.matches(&node.name, &node.labels)).then(|| "its labels do not match".to_owned())
 }
 

@@ -24,6 +24,7 @@ pub(crate) mod affinity;
 pub(crate) mod anti_affinity;
 pub(crate) mod attach_limit;
 pub(crate) mod cordon;
+pub(crate) mod declared_features;
 pub(crate) mod exclusive_claim;
 pub(crate) mod node_affinity;
 pub(crate) mod ports;
@@ -94,6 +95,7 @@ pub const RULES: &[Rule] = {
         Rule { name: "cordon", speaks: cordon::speaks, unblocked_by: &[Offer] },
         Rule { name: "taints", speaks: taints::speaks, unblocked_by: &[Offer] },
         Rule { name: "node_affinity", speaks: node_affinity::speaks, unblocked_by: &[Offer] },
+        Rule { name: "declared_features", speaks: declared_features::speaks, unblocked_by: &[Offer] },
         Rule { name: "resources", speaks: resources::speaks, unblocked_by: &[Offer] },
         Rule { name: "volume_reach", speaks: volume_reach::speaks, unblocked_by: &[Offer, Storage] },
         Rule { name: "volume_matching", speaks: volume_matching::speaks, unblocked_by: &[Domains, Storage] },
@@ -117,6 +119,7 @@ pub(crate) fn forbidden(shape: &Shape, node: &Node) -> Option<NodeReason> {
     cordon::forbids(shape, node)
         .or_else(|| taints::forbids(shape, node))
         .or_else(|| node_affinity::forbids(shape, node))
+        .or_else(|| declared_features::forbids(shape, node))
         .or_else(|| volume_reach::forbids(shape, node))
 }
 
@@ -127,7 +130,9 @@ pub(crate) fn is_open(node: &Node) -> bool {
 
 /// True if a shape may use every node that [`is_open`].
 pub(crate) fn is_undemanding(shape: &Shape) -> bool {
-    node_affinity::is_undemanding(shape) && volume_reach::is_undemanding(shape)
+    node_affinity::is_undemanding(shape)
+        && declared_features::is_undemanding(shape)
+        && volume_reach::is_undemanding(shape)
 }
 
 /// True if a shape's room on a node by itself tells all: other pods, ports and free volumes do not matter to it. Volumes

@@ -44,7 +44,7 @@ use construct::Packing;
 pub(crate) use each_node::feasible;
 pub use limits::Limits;
 use problem::Problem;
-pub(crate) use request::{Belonging, ChildSpread, Part, Request, RunningMember, SliceRule, Tree};
+pub(crate) use request::{Belonging, ChildSpread, Fence, Part, Request, RunningMember, SliceRule, Tree};
 use search::Found;
 pub(crate) use tree::scattered;
 

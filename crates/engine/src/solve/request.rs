@@ -1,5 +1,6 @@
 //! What is asked for: members by shape, and the tree of groups that they belong to.
 
+use crate::refusal::Scattered;
 use crate::state::hierarchy::HierarchyId;
 use crate::state::nodes::NodeId;
 use crate::state::room::Style;
@@ -79,6 +80,20 @@ pub(crate) struct Part {
     pub(crate) running: Vec<RunningMember>,
     /// True if members have ranks: neighbours in rank are to be near.
     pub(crate) is_ranked: bool,
+    /// Of a composite: its groups run in several domains of a level that it required, which is not among its levels any
+    /// more.
+    pub(crate) contradicted: Option<Scattered>,
+    /// Of a group below such a composite: where its members have to go.
+    pub(crate) fences: Vec<Fence>,
+}
+
+/// Domains of a level that a group of a composite runs in, to which it is bound because others run elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Fence {
+    pub(crate) hierarchy: HierarchyId,
+    pub(crate) level: usize,
+    /// Sorted.
+    pub(crate) domains: Vec<u32>,
 }
 
 /// A member that has a seat.

@@ -47,7 +47,7 @@ pub(crate) enum Change {
         id: NodeId,
         /// Resources of which more is free.
         freed: Freed,
-        /// True if it came, went, or changed its labels, taints or cordon.
+        /// True if it came, went, or changed its labels, taints, features or cordon.
         facts: bool,
     },
     /// More or fewer pods are matched by a selector, or have anti-affinity to what it matches, somewhere.

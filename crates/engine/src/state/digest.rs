@@ -111,7 +111,8 @@ impl State {
             add(hash(("prefers spread", term(&(spread.selector, spread.key)), how)));
         });
         shape.matches.iter().for_each(|&selector| add(hash(("is matched", self.selector(selector)))));
-        let nodes = (&shape.affinity, &shape.tolerations, &shape.ports, &shape.prefers, shape.profile);
+        let nodes = (&shape.affinity, &shape.tolerations, &shape.features, &shape.ports);
+        let nodes = (nodes, &shape.prefers, shape.profile);
         hash((requests, shape.padding, nodes, images, volumes, affinity, sum))
     }
 

@@ -265,8 +265,11 @@ fn is_open_alike(before: Option<&Node>, after: Option<&Node>) -> bool {
     match (before, after) {
         (None, None) => true,
         (Some(before), Some(after)) => {
-            let Node { name: _, labels, taints, unschedulable, allocatable: _, images: _ } = after;
-            before.labels == *labels && before.taints == *taints && before.unschedulable == *unschedulable
+            let Node { name: _, labels, taints, unschedulable, allocatable: _, images: _, features } = after;
+            before.labels == *labels
+                && before.taints == *taints
+                && before.unschedulable == *unschedulable
+                && before.features == *features
         }
         _ => false,
     }

@@ -165,6 +165,22 @@ impl State {
         });
         self.replace_hold(key, held);
         self.note_unit(&hold.unit);
+        if hold.reason == HoldReason::Told {
+            self.note_holders_beside(hold);
+        }
+    }
+
+    /// Incomplete gangs that hold seats on the nodes of a hold may not have room for them any more, and let go of them.
+    fn note_holders_beside(&mut self, hold: &Hold) {
+        let nodes: Vec<NodeId> = hold.seats.iter().filter_map(|seat| self.nodes.find(&seat.node)).collect();
+        let beside = self.holds.iter().filter(|(key, held)| {
+            matches!(key, HoldKey::Usable(unit) if *unit != hold.unit)
+                && held.seats.iter().any(|(node, ..)| nodes.contains(node))
+        });
+        let units: Vec<UnitKey> = beside.map(|(_, held)| held.unit.clone()).collect();
+        for unit in units {
+            self.note_unit(&unit);
+        }
     }
 
     fn held_room(&mut self, seat: &HeldSeat) -> HeldRoom {
@@ -246,7 +262,17 @@ impl State {
         if self.holds.is_planned(unit) && !self.asks_for_seats(&self.pods.members(unit)) {
             self.end_plan_of(unit);
         }
-        if !self.holds.are_kept_for_incomplete(unit) || self.missing(unit).is_some() {
+        if !self.holds.are_kept_for_incomplete(unit) {
+            return;
+        }
+        if self.missing(unit).is_some() {
+            // How old a unit is whose object was not seen depends on the members that it has now.
+            let holder = self.holder(unit).map(|(_, holder)| holder);
+            for key in [HoldKey::Vacated(unit.clone()), HoldKey::Usable(unit.clone())] {
+                if let Some(held) = self.holds.held.get_mut(&key) {
+                    held.holder.clone_from(&holder);
+                }
+            }
             return;
         }
         self.replace_hold(HoldKey::Vacated(unit.clone()), None);

@@ -126,6 +126,11 @@ impl PodRow {
         self.life == Life::Active && self.sits == Sits::Nowhere && !self.gated && !self.terminating
     }
 
+    /// True if nothing but gates keeps it from wanting a seat.
+    pub(crate) fn is_held_back(&self) -> bool {
+        self.life == Life::Active && self.sits == Sits::Nowhere && self.gated && !self.terminating
+    }
+
     /// The node where room is kept for it while it waits, held back or not.
     pub(crate) fn promised(&self) -> Option<&Text> {
         let waits = self.life == Life::Active && self.sits == Sits::Nowhere && !self.terminating;

@@ -86,6 +86,8 @@ pub(crate) struct Shape {
     pub(crate) selects_all: bool,
     /// Taints that it ignores.
     pub(crate) tolerations: Vec<Toleration>,
+    /// Features that a node must declare, sorted.
+    pub(crate) features: Vec<Text>,
     /// Ports of the node, sorted.
     pub(crate) ports: Vec<HostPort>,
     /// Nodes that it would like, sorted.
@@ -267,6 +269,7 @@ impl Shapes {
             selects_all: affinity == NodeAffinity::default(),
             affinity,
             tolerations,
+            features: pod.features.clone(),
             ports,
             prefers,
             images,

@@ -8,7 +8,7 @@ use crate::solve::Style;
 use crate::state::State;
 use crate::state::pods::PodRow;
 use tutti_model::tree::{Ancestry, TREE_DEPTH_MAX};
-use tutti_model::{Group, ObjectKey, Text};
+use tutti_model::{Group, ObjectKey, Text, WhenGated};
 
 /// What to do about a unit.
 #[derive(Debug)]
@@ -61,14 +61,15 @@ pub(crate) fn look(state: &State, unit: &UnitKey) -> Attempt {
     if let Some(what) = unsupported.or_else(|| unsupported_claim(state, unit, TREE_DEPTH_MAX)) {
         return refused(Refusal::Unsupported(what));
     }
+    let gates = gates(state, unit, &members);
     if matches!(unit, UnitKey::Composite(_)) || !group.topology.is_empty() {
-        return match super::tree::grow(state, unit) {
+        return match super::tree::grow(state, unit, gates) {
             Ok(members) => Attempt::Solve(members),
             Err((refusal, groups)) => Attempt::Refused(names(), refusal, groups),
         };
     }
     let plan = group_progress(unit, group, &members);
-    if let Some(refusal) = plan.waits {
+    if let Some(refusal) = plan.waits.clone().or(gates) {
         return refused(refusal);
     }
     let need = plan.minimum.saturating_sub(plan.counted).max(1);
@@ -93,6 +94,28 @@ pub(super) fn ready<'a>(state: &State, wanting: &[(&'a ObjectKey, &'a PodRow)]) 
         }
     }
     ready
+}
+
+/// The members for which a unit waits because gates hold them back: as in Kubernetes all, unless their own group starts
+/// without them. A gang that has begun and lacks members is completed all the same: to hold it would leave it broken.
+fn gates(state: &State, unit: &UnitKey, members: &[(&ObjectKey, &PodRow)]) -> Option<Refusal> {
+    let is_waited_for = |row: &PodRow| {
+        let group = row.group.as_ref().and_then(|group| state.pods().group(group)?.object.as_ref());
+        row.is_held_back() && group.is_some_and(|group| group.when_gated == WhenGated::Hold)
+    };
+    let refusal = gated(members.iter().filter(|(_, row)| is_waited_for(row)))?;
+    state.missing(unit).is_none().then_some(refusal)
+}
+
+/// The gated members of a group that the others wait for.
+pub(super) fn gates_of_group(group: &Group, members: &[(&ObjectKey, &PodRow)]) -> Option<Refusal> {
+    let held_back = members.iter().filter(|(_, row)| row.is_held_back());
+    gated(held_back.filter(|_| group.when_gated == WhenGated::Hold))
+}
+
+fn gated<'a>(mut pods: impl Iterator<Item = &'a (&'a ObjectKey, &'a PodRow)>) -> Option<Refusal> {
+    let (pod, _) = pods.next()?;
+    Some(Refusal::Gated { pod: (*pod).clone(), gated: 1 + pods.count() as u32 })
 }
 
 fn unseen(unit: &UnitKey) -> Refusal {
@@ -134,9 +157,15 @@ pub(crate) fn group_progress(
     let minimum = group.policy.minimum();
     let counted = members.iter().filter(|(_, row)| row.counts()).count() as u32;
     let observed = counted + members.iter().filter(|(_, row)| row.wants_seat()).count() as u32;
-    let gated = || members.iter().filter(|(_, row)| row.gated && row.is_live()).count() as u32;
-    let waits = (observed < minimum).then(|| Refusal::TooFewMembers { minimum, observed, gated: gated() });
-    GroupProgress { unit: unit.clone(), minimum, counted, waits, scattered: None }
+    let gated = members.iter().filter(|(_, row)| row.is_held_back()).count() as u32;
+    let too_few = Refusal::TooFewMembers { minimum, observed, gated };
+    let waits = match observed.saturating_add(gated) >= minimum {
+        _ if observed >= minimum => None,
+        // All members are there, and the gated ones are what the others wait for.
+        true => gates_of_group(group, members).or(Some(too_few)),
+        false => Some(too_few),
+    };
+    GroupProgress { unit: unit.clone(), minimum, counted, gated: 0, waits, scattered: None }
 }
 
 /// What keeps the living members of a group from being decided together.

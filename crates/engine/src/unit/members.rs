@@ -7,7 +7,7 @@ use crate::solve::{Belonging, Request, Style, Tree};
 use crate::state::nodes::NodeId;
 use crate::state::pods::PodRow;
 use crate::state::shape::ShapeId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tutti_model::ObjectKey;
 
@@ -17,6 +17,8 @@ pub(crate) struct Members {
     by_kind: Vec<(ShapeId, Vec<ObjectKey>)>,
     /// Members that cannot be tried: those of groups that lack some, and those whose volume claims keep them.
     unready: Vec<ObjectKey>,
+    /// Those among the members whom gates hold back: there must be room for them, but they get no seat.
+    gated: BTreeSet<ObjectKey>,
     need: u32,
     style: Style,
     tree: Option<Arc<Tree>>,
@@ -29,6 +31,8 @@ pub(crate) struct GroupProgress {
     pub(crate) unit: UnitKey,
     pub(crate) minimum: u32,
     pub(crate) counted: u32,
+    /// Gated members that have room where the others were placed.
+    pub(crate) gated: u32,
     /// Why it cannot be tried, whatever becomes of the rest.
     pub(crate) waits: Option<Refusal>,
     /// Members that run where they should not.
@@ -43,7 +47,7 @@ impl Members {
         style: Style,
         groups: Vec<GroupProgress>,
     ) -> Self {
-        let mut this = Self { by_kind: Vec::new(), unready: Vec::new(), need, style, tree: None, groups };
+        let mut this = Self::empty(need, style, groups);
         let mut sorter = Sorter::default();
         for (key, row) in members {
             this.add(&mut sorter, key, row, Belonging { part: 0, slice: None, leads: false });
@@ -58,8 +62,7 @@ impl Members {
         mut tree: Tree,
         groups: Vec<GroupProgress>,
     ) -> Self {
-        let style = Style::Pack;
-        let mut this = Self { by_kind: Vec::new(), unready, need: 1, style, tree: None, groups };
+        let mut this = Self { unready, ..Self::empty(1, Style::Pack, groups) };
         let mut sorter = Sorter::default();
         let mut in_order = members.to_vec();
         in_order
@@ -71,6 +74,11 @@ impl Members {
         this.need = tree.only_group().map_or(1, |group| group.need().max(1));
         this.tree = Some(Arc::new(tree));
         this
+    }
+
+    fn empty(need: u32, style: Style, groups: Vec<GroupProgress>) -> Self {
+        let (by_kind, unready, gated) = (Vec::new(), Vec::new(), BTreeSet::new());
+        Self { by_kind, unready, gated, need, style, tree: None, groups }
     }
 
     /// Kinds in the order of their first member, because numbers of shapes depend on history.
@@ -87,6 +95,17 @@ impl Members {
     pub(crate) fn beside(mut self, blocked: Vec<ObjectKey>) -> Self {
         self.unready = blocked;
         self
+    }
+
+    /// The same with some of them held back by gates.
+    pub(crate) fn with_gated(mut self, gated: BTreeSet<ObjectKey>) -> Self {
+        self.gated = gated;
+        self
+    }
+
+    /// Members that must have room although gates hold them back.
+    pub(crate) fn gated_count(&self) -> u32 {
+        self.gated.len() as u32
     }
 
     /// How many of them must get a seat; of a composite, one at least.
@@ -145,17 +164,20 @@ impl Members {
         seats.iter().flat_map(move |&(index, node, count)| {
             let next = self.by_kind[index].1.iter().skip(drawn[index]).take(count as usize);
             drawn[index] += count as usize;
-            next.map(move |pod| (pod, node))
+            next.filter(|pod| !self.gated.contains(*pod)).map(move |pod| (pod, node))
         })
     }
 
-    /// Takes out the next members of a kind, by rank and name.
+    /// Takes out the next members of a kind, by rank and name. Those whom gates hold back are not told.
     pub(crate) fn draw(&mut self, index: usize, count: u32) -> Vec<ObjectKey> {
         let part = self.tree.as_ref().map_or(0, |tree| tree.kinds[index].part);
+        let drawn = self.by_kind[index].1.drain(..count as usize);
+        let drawn: Vec<ObjectKey> = drawn.filter(|pod| !self.gated.contains(pod)).collect();
         if let Some(group) = self.groups.get_mut(part) {
-            group.counted += count;
+            group.counted += drawn.len() as u32;
+            group.gated += count - drawn.len() as u32;
         }
-        self.by_kind[index].1.drain(..count as usize).collect()
+        drawn
     }
 
     /// How the groups of the unit stand with the members that were taken out.
@@ -167,6 +189,7 @@ impl Members {
     pub(crate) fn into_names(self) -> Vec<ObjectKey> {
         let left = self.by_kind.into_iter().flat_map(|(_, members)| members);
         let mut names: Vec<ObjectKey> = left.chain(self.unready).collect();
+        names.retain(|pod| !self.gated.contains(pod));
         names.sort_unstable();
         names
     }
@@ -176,7 +199,7 @@ impl Members {
 pub(crate) fn standings(tree: Option<&Tree>, groups: &[GroupProgress]) -> Vec<Standing> {
     let new = |tree: &Tree| -> Vec<u32> {
         let pairs = tree.parts.iter().zip(groups);
-        pairs.map(|(part, group)| group.counted.saturating_sub(part.counted)).collect()
+        pairs.map(|(part, group)| (group.counted + group.gated).saturating_sub(part.counted)).collect()
     };
     let met = tree.map(|tree| tree.met(&new(tree))).unwrap_or_default();
     let placed = |at: usize, group: &GroupProgress| match tree.map(|tree| &tree.parts[at]) {

@@ -85,7 +85,7 @@ fn take(
     let mut placed: Vec<(ObjectKey, NodeId)> = Vec::new();
     for &(index, node, count) in seats {
         let pods = members.draw(index, count);
-        if !txn.seat(members.shape(index), &pods, node) {
+        if !pods.is_empty() && !txn.seat(members.shape(index), &pods, node) {
             return Trial::Inconsistent("the solver seated pods on a node without room for them");
         }
         placed.extend(pods.into_iter().map(|pod| (pod, node)));

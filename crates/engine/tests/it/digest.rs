@@ -66,7 +66,8 @@ fn group(change: impl Fn(&mut Group)) -> u64 {
 #[test]
 fn every_field_of_a_node_counts() {
     // Named one by one, so that a new field does not compile until it is here.
-    let Node { name: _, labels: _, allocatable: _, taints: _, unschedulable: _, images: _ } = Node::default();
+    let Node { name: _, labels: _, allocatable: _, taints: _, unschedulable: _, images: _, features: _ } =
+        Node::default();
     let like =
         |line: &str| Scenario::parse(&format!("node n cpu=8 memory=8Gi {line}")).unwrap().nodes.remove(0);
     assert_all_differ(vec![
@@ -74,6 +75,7 @@ fn every_field_of_a_node_counts() {
         ("allocatable", node(|node| node.allocatable.set(Resource::new("cpu"), 1))),
         ("taints", node(|node| node.taints = like("taint:k=v:NoSchedule").taints)),
         ("cordon", node(|node| node.unschedulable = true)),
+        ("features", node(|node| node.features = like("feature:F").features)),
         ("images", node(|node| node.images = like("image:app:v1=5Mi").images)),
         ("gone", digest_after(|world| world.remove_node("m"))),
     ]);
@@ -94,6 +96,7 @@ fn every_field_of_a_pod_counts() {
         ("padding", pod("p", |pod| pod.padding.cpu = 5)),
         ("affinity", pod("p", |pod| pod.affinity = words("select:zone=a").affinity)),
         ("tolerations", pod("p", |pod| pod.tolerations = words("tolerate:k").tolerations)),
+        ("features", pod("p", |pod| pod.features = words("feature:F").features)),
         ("ports", pod("p", |pod| pod.ports = words("port:80").ports)),
         ("pod affinity", pod("p", |pod| pod.inter_pod = words("affinity:zone:app=1").inter_pod)),
         ("its key", pod("p", |pod| pod.inter_pod = words("affinity:host:app=1").inter_pod)),
@@ -132,6 +135,7 @@ fn every_field_of_a_group_counts() {
         ("priority", group(|group| group.priority = Some(5))),
         ("created", group(|group| group.created = Time(5))),
         ("parent", group(|group| group.parent = None)),
+        ("gated members", group(|group| group.when_gated = like("when-gated=start").when_gated)),
         ("topology", group(|group| group.topology = like("gang=2 required:zone").topology)),
         (
             "gone",

@@ -50,6 +50,14 @@ const CASES: &[Case] = &[
         cures: &[(Offer, "node n label:zone=b")],
     },
     Case {
+        rule: "declared_features",
+        scenario: "node n feature:Other
+                   pod p feature:RestartAllContainersOnContainerExits",
+        seats: &["n"],
+        wrong: "it lacks the feature RestartAllContainersOnContainerExits",
+        cures: &[(Offer, "node n feature:Other feature:RestartAllContainersOnContainerExits")],
+    },
+    Case {
         rule: "resources",
         scenario: "node n cpu=1
                    pod p cpu=2",
@@ -258,7 +266,8 @@ fn reasons() -> Vec<NodeReason> {
     let next = |reason: &NodeReason| match reason {
         NodeReason::Unschedulable => Some(NodeReason::Taint { key: "k".into() }),
         NodeReason::Taint { .. } => Some(NodeReason::Affinity),
-        NodeReason::Affinity => Some(NodeReason::Insufficient(Resource::new("cpu"))),
+        NodeReason::Affinity => Some(NodeReason::Feature { name: "f".into() }),
+        NodeReason::Feature { .. } => Some(NodeReason::Insufficient(Resource::new("cpu"))),
         NodeReason::Insufficient(_) => Some(NodeReason::VolumeOutOfReach),
         NodeReason::VolumeOutOfReach => Some(NodeReason::NoVolume),
         NodeReason::NoVolume => Some(NodeReason::AttachLimit),

@@ -195,19 +195,6 @@ fn too_few_members_is_a_waiting_state() {
 }
 
 #[test]
-fn a_gated_member_does_not_hold_back_a_gang_whose_minimum_is_ready() {
-    check(
-        "node a cpu=8
-         group g gang=2
-         pod w x2 group=g cpu=1
-         pod held group=g cpu=1 gated",
-        expect![[r#"
-            group default/g: w-0->a w-1->a
-        "#]],
-    );
-}
-
-#[test]
 fn pods_of_a_missing_group_wait_for_it() {
     let mut world = World::parse(
         "node a cpu=8

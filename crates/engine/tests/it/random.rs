@@ -41,6 +41,10 @@ pub(crate) fn node(dice: &mut Dice, name: &str) -> String {
     if dice.once_in(10) {
         line.push_str(" cordoned");
     }
+    // By what was rolled already, so that the dice fall as they do without it.
+    if line.contains("memory=1Gi") || line.contains("memory=2Gi") || line.contains("cpu=3") {
+        line.push_str(" feature:F");
+    }
     if dice.once_in(6) {
         write!(line, " pods={}", dice.roll(1, 3)).unwrap();
     }
@@ -55,6 +59,9 @@ pub(crate) fn requirements(dice: &mut Dice) -> String {
     }
     if dice.once_in(3) {
         words.push_str(" tolerate:gpu");
+    }
+    if words.contains("cpu=1 memory=1Gi") || words.contains("cpu=2 memory=2Gi") {
+        words.push_str(" feature:F");
     }
     words
 }

@@ -477,3 +477,26 @@ fn a_tree_of_many_groups_with_volumes_is_placed_where_there_is_plenty_of_room() 
         show(&decisions)
     );
 }
+
+#[test]
+fn of_racks_that_would_leave_equal_room_the_fuller_one_by_fraction_is_chosen() {
+    // Four seats are free in each: b is three quarters full, a half, c not at all, and d is fullest but has more room.
+    let racks = "node a cpu=8 label:rack=a
+         node b cpu=16 label:rack=b
+         node c cpu=4 label:rack=c
+         node d cpu=64 label:rack=d
+         pod of-a x4 on=a cpu=1
+         pod of-b x12 on=b cpu=1
+         pod of-d x59 on=d cpu=1
+         group g gang=2 required:rack";
+    for members in ["pod w x2 group=g cpu=1", "pod w group=g cpu=1\npod v group=g cpu=1 tolerate:x"] {
+        let mut world = World::parse(&format!("{racks}\n{members}"));
+        let decisions = world.settle();
+        let [Decision::Place(placement)] = &decisions[..] else { panic!("{}", show(&decisions)) };
+        assert!(placement.seats.iter().all(|seat| seat.node.as_ref() == "b"), "{}", show(&decisions));
+    }
+    // In slices, too.
+    let sliced = racks.replace("required:rack", "required:rack slices:rack:2");
+    let mut world = World::parse(&format!("{sliced}\npod w x2 group=g cpu=1"));
+    assert_eq!(show(&world.settle()), "group default/g: w-0->b w-1->b\n");
+}

@@ -2,11 +2,19 @@
 
 use super::{key, number};
 use crate::error::ModelError;
-use crate::{Group, Level, Policy, Slices, Spread, Strength, Text, Time};
+use crate::{Group, Level, Policy, Slices, Spread, Strength, Text, Time, WhenGated};
 
-/// `group NAME gang=4 parent=job required:block preferred:rack slices:host:4`.
+/// `group NAME gang=4 parent=job required:block preferred:rack slices:host:4 when-gated=start`.
 pub(super) fn group(name: &str, words: &[&str], created: Time) -> Result<Group, ModelError> {
     read(name, words, created, |group, word, rest| {
+        if let Some(asked) = word.strip_prefix("when-gated=") {
+            group.when_gated = match asked {
+                "hold" => WhenGated::Hold,
+                "start" => WhenGated::Start,
+                _ => return Err(ModelError::new(word, "want when-gated=hold or when-gated=start")),
+            };
+            return Ok(true);
+        }
         let Some(("slices", text)) = rest else { return Ok(false) };
         let (key, size) = key_and_number(text, word, "want slices:TOPOLOGY-KEY:SIZE")?;
         group.topology.slices = Some(Slices { size, key });
@@ -47,8 +55,8 @@ fn read(
             _ => {
                 return Err(ModelError::new(
                     word,
-                    "want basic, gang=N, priority=P, parent=NAME, required:KEY, preferred:KEY, slices:KEY:N (of a \
-                     group) or spread:KEY:N (of a composite)",
+                    "want basic, gang=N, priority=P, parent=NAME, required:KEY, preferred:KEY, slices:KEY:N or \
+                     when-gated=start (of a group) or spread:KEY:N (of a composite)",
                 ));
             }
         }
@@ -93,6 +101,8 @@ mod tests {
         for (text, message) in [
             ("group g slices:rack", "line 1.slices:rack: want slices:TOPOLOGY-KEY:SIZE"),
             ("group g slices:rack:0", "line 1.slices:rack:0: \"0\" is not a number"),
+            ("group g when-gated=run", "line 1.when-gated=run: want when-gated=hold or when-gated=start"),
+            ("composite c when-gated=start", "line 1.when-gated=start: want basic"),
             ("group g spread:rack:1", "line 1.spread:rack:1: want basic"),
             ("composite c slices:rack:1", "line 1.slices:rack:1: want basic"),
             ("group g required:a preferred:a", "line 1.g.levels[1]: a is listed twice"),

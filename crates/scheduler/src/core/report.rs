@@ -32,6 +32,7 @@ pub(super) fn is_gathering(refusal: &Refusal) -> bool {
             | Refusal::CompositeMissing { .. }
             | Refusal::TooFewMembers { .. }
             | Refusal::TooFewGroups { .. }
+            | Refusal::Gated { .. }
     )
 }
 
@@ -44,6 +45,7 @@ pub(super) fn reason_of(refusal: &Refusal) -> &'static str {
         | Refusal::CompositeMissing { .. }
         | Refusal::TooFewGroups { .. }
         | Refusal::TooFewMembers { .. }
+        | Refusal::Gated { .. }
         | Refusal::Unsupported(_)
         | Refusal::Claim { .. } => NOT_READY,
     }
@@ -63,6 +65,7 @@ pub(super) fn for_members(
         Refusal::Undecided(_) => "found no room within the search budget, though there may be some",
         Refusal::TooFewMembers { .. } => "waits for more members",
         Refusal::TooFewGroups { .. } => "waits for more of its groups",
+        Refusal::Gated { .. } => "waits for members that scheduling gates hold back",
         Refusal::GroupMissing { .. }
         | Refusal::CompositeMissing { .. }
         | Refusal::Contradiction(_)
@@ -171,7 +174,13 @@ mod tests {
             Refusal::TooFewGroups { minimum: 2, ready: 1 },
             Refusal::TooFewMembers { minimum: 2, observed: 1, gated: 0 },
             Refusal::TooFewMembers { minimum: 2, observed: 1, gated: 1 },
+            Refusal::Gated { pod: key.clone(), gated: 1 },
             Refusal::Contradiction(Contradiction::Tree("circle".into())),
+            Refusal::Contradiction(Contradiction::Scattered {
+                composite: "top".into(),
+                key: "rack".into(),
+                domains: vec![],
+            }),
             Refusal::Contradiction(Contradiction::SchedulerNames(vec![])),
             Refusal::Contradiction(Contradiction::Priorities { group: None, members: vec![] }),
             Refusal::Unsupported(Unsupported::DeviceClaim("d".into())),
@@ -213,5 +222,10 @@ mod tests {
         };
         assert_eq!(told(0), told(1));
         assert!(told(0).starts_with("pod group g has no room"));
+        let held_by = |pod: &str, gated| {
+            let refusal = Refusal::Gated { pod: ObjectKey::new("a", pod), gated };
+            for_members("pod group", &key, &refusal, &refusal.to_string().into(), "")
+        };
+        assert_eq!(held_by("p", 1), held_by("q", 2));
     }
 }

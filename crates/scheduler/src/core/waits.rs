@@ -39,6 +39,7 @@ impl Constraint {
             Refusal::GroupMissing { .. }
             | Refusal::CompositeMissing { .. }
             | Refusal::TooFewMembers { .. }
+            | Refusal::Gated { .. }
             | Refusal::TooFewGroups { .. } => Self::Members,
             Refusal::Contradiction(_) | Refusal::Inconsistent { .. } => Self::Contradiction,
             Refusal::Claim { .. } | Refusal::Unsupported(_) => Self::Claims,
@@ -116,6 +117,7 @@ mod tests {
                 ruled_out: vec![],
                 levels: vec![level],
                 scattered: None,
+                gated: 0,
             })
         };
         assert_eq!(Constraint::of(&room(2)), Constraint::Topology);

@@ -48,6 +48,7 @@ struct Flavor {
     /// Whether what is only wished for occurs, too.
     wishes: bool,
     images: bool,
+    features: bool,
 }
 
 impl Flavor {
@@ -61,6 +62,7 @@ impl Flavor {
             spread: random.percent(45),
             wishes: random.percent(60),
             images: random.percent(30),
+            features: random.percent(20),
         }
     }
 }
@@ -135,6 +137,14 @@ fn node(random: &mut Random, flavor: Flavor, index: usize) -> Value {
     let mut status = json!({"capacity": allocatable, "allocatable": allocatable});
     if flavor.images {
         status["images"] = images(random);
+    }
+    if flavor.features && random.percent(70) {
+        // What nobody asks for may be declared, too. The API server wants them sorted.
+        status["declaredFeatures"] = json!(random.some(&[
+            "ExtendWebSocketsToKubelet",
+            "RestartAllContainersOnContainerExits",
+            "UserNamespacesHostNetworkSupport",
+        ]));
     }
     json!({
         "apiVersion": "v1", "kind": "Node",
@@ -237,6 +247,9 @@ fn pod(random: &mut Random, flavor: Flavor, name: &str) -> Value {
     if flavor.taints && random.percent(70) {
         spec["tolerations"] = tolerations(random);
     }
+    if flavor.features {
+        needs_features(random, &mut spec);
+    }
     let mut affinity = Map::new();
     if flavor.node_affinity {
         let mut rules = json!({});
@@ -273,6 +286,28 @@ fn pod(random: &mut Random, flavor: Flavor, name: &str) -> Value {
         "metadata": {"name": name, "namespace": random.pick(&NAMESPACES), "uid": name, "labels": labels},
         "spec": spec,
     })
+}
+
+/// What only nodes with a declared feature can do, and what looks like it.
+fn needs_features(random: &mut Random, spec: &mut Value) {
+    for list in ["containers", "initContainers"] {
+        if spec[list][0].is_object() && random.percent(40) {
+            let container = &mut spec[list][0];
+            if container["restartPolicy"].is_null() {
+                container["restartPolicy"] = json!("Never");
+            }
+            if container["restartPolicy"] != "Always" {
+                container["restartPolicyRules"] = json!([{
+                    "action": random.pick(&["Restart", "RestartAllContainers"]),
+                    "exitCodes": {"operator": "In", "values": [42]},
+                }]);
+            }
+        }
+    }
+    // With the network of the node as well it would need a feature, but that is off in both releases.
+    if random.percent(20) {
+        spec["hostUsers"] = json!(false);
+    }
 }
 
 fn labels(random: &mut Random) -> Map<String, Value> {

@@ -5,7 +5,9 @@ mod bound_volumes;
 mod deploy;
 mod embedded;
 mod faults;
+mod features;
 mod gangs;
+mod gated;
 mod hook;
 mod job_shapes;
 mod jobs;
@@ -75,11 +77,16 @@ pub(crate) fn all() -> Vec<Story> {
         ChangingMinimum minimum::a_minimum_that_is_raised_above_what_runs_holds_for_those_who_come,
         Nothing minimum::members_beyond_the_minimum_wait_without_harm_and_come_one_by_one,
         Nothing minimum::members_of_a_basic_group_that_runs_wait_without_harm,
+        Nothing gated::a_gated_member_holds_its_group_until_all_have_room_in_one_rack,
+        Nothing gated::a_group_that_starts_without_gated_members_goes_where_they_have_room,
+        Nothing features::a_pod_that_needs_a_feature_goes_where_it_is_declared,
         Nothing topology::topology_of_a_group_is_required_pinned_preferred_and_explained,
         Nothing topology::topology_annotations_make_slices_and_bad_ones_hurt_nobody_else,
         Nothing topology::topology_of_ranks_keeps_neighbours_near_and_the_leader_with_the_first,
         Nothing topology::topology_that_somebody_else_has_broken_is_told_of_and_not_broken_further,
+        Nothing topology::topology_with_equal_room_left_goes_by_how_full_racks_are,
         Composites topology::topology_of_a_tree_is_solved_as_one_and_every_node_of_it_says_so,
+        Composites topology::topology_of_a_tree_that_is_contradicted_takes_replacements_and_no_new_groups,
         Nothing volumes::local_volumes_are_given_once_each_to_a_gang,
         Nothing volumes::a_gang_waits_until_all_its_volumes_are_made,
         Nothing volumes::volumes_that_take_too_long_cost_the_gang_its_seats_until_it_is_tried_again,

@@ -10,7 +10,12 @@ use tutti_cluster::kubelet::NodeTemplate;
 use tutti_k8s::group::COMPOSITE_CONDITION;
 
 /// A group with annotations, and with fields in its spec.
-async fn group(world: &World<'_>, name: &str, annotations: &Value, spec: &Value) -> anyhow::Result<()> {
+pub(super) async fn group(
+    world: &World<'_>,
+    name: &str,
+    annotations: &Value,
+    spec: &Value,
+) -> anyhow::Result<()> {
     let group = json!({
         "apiVersion": world.group_api_version(), "kind": "PodGroup",
         "metadata": {"name": name, "annotations": annotations}, "spec": spec,
@@ -19,7 +24,7 @@ async fn group(world: &World<'_>, name: &str, annotations: &Value, spec: &Value)
     created.map(drop).with_context(|| format!("cannot create group {name}"))
 }
 
-fn gang(minimum: usize, rack: bool) -> Value {
+pub(super) fn gang(minimum: usize, rack: bool) -> Value {
     let mut spec = json!({"schedulingPolicy": {"gang": {"minCount": minimum}}});
     if rack {
         spec["schedulingConstraints"] = json!({"topology": [{"key": "rack"}]});
@@ -27,7 +32,7 @@ fn gang(minimum: usize, rack: bool) -> Value {
     spec
 }
 
-async fn racks(world: &World<'_>, block: &str, racks: &[&str], cpus: &str) -> anyhow::Result<()> {
+pub(super) async fn racks(world: &World<'_>, block: &str, racks: &[&str], cpus: &str) -> anyhow::Result<()> {
     for rack in racks {
         let node = NodeTemplate::new(*rack, [("cpu", cpus), ("memory", "64Gi")]);
         world.add(node.label("block", block).label("rack", *rack)).await?;
@@ -199,11 +204,14 @@ impl Composites<'_> {
     }
 
     async fn child(&self, name: &str, parent: &str, members: usize) -> anyhow::Result<()> {
-        let mut spec = gang(members, true);
+        self.group(name, parent, gang(members, true)).await?;
+        self.world.members(name, 0..members, "1").await
+    }
+
+    async fn group(&self, name: &str, parent: &str, mut spec: Value) -> anyhow::Result<()> {
         spec["workloadRef"] = json!({"workloadName": "w", "templateName": name});
         spec["parentCompositePodGroupName"] = json!(parent);
-        group(self.world, name, &json!({}), &spec).await?;
-        self.world.members(name, 0..members, "1").await
+        group(self.world, name, &json!({}), &spec).await
     }
 
     async fn wait_condition(&self, name: &str, status: &str, text: &str) -> anyhow::Result<()> {
@@ -249,5 +257,64 @@ pub(super) async fn topology_of_a_tree_is_solved_as_one_and_every_node_of_it_say
     world.wait_running(8).await?;
     let now = kube::api::DeleteParams::default().grace_period(0);
     composites.api.delete_collection(&now, &ListParams::default()).await?;
+    Ok(())
+}
+
+pub(super) async fn topology_of_a_tree_that_is_contradicted_takes_replacements_and_no_new_groups(
+    world: &World<'_>,
+) -> anyhow::Result<()> {
+    let resource = world.capabilities.composite.clone().context("the cluster serves no composites")?;
+    let api = Api::namespaced_with(world.client.clone(), &world.namespace, &resource);
+    let composites = Composites { world, api, resource };
+    racks(world, "x", &["a", "b", "c"], "8").await?;
+    // Somebody else has placed two groups of a composite that requires one rack.
+    for (name, node) in [("one", "a"), ("two", "b")] {
+        member(world, name, "0", &json!({}), Some(node)).await?;
+    }
+    world.wait_running(2).await?;
+    composites.create("top", None, 1, "rack").await?;
+    for name in ["one", "two"] {
+        composites.group(name, "top", gang(1, false)).await?;
+    }
+    composites.group("three", "top", gang(1, false)).await?;
+    world.members("three", 0..1, "1").await?;
+    let why = "groups of composite pod group top run in several domains of rack (a, b), and it requires one";
+    let said = world.wait_condition("three", "False", why).await?;
+    ensure!(said["reason"] == "SchedulerError", "{said}");
+    // Replacements stay where their group is.
+    world.members("one", 1..3, "1").await?;
+    world.members("two", 1..3, "1").await?;
+    world.wait_running(6).await?;
+    for (name, node) in [("one", "a"), ("two", "b")] {
+        let found = racks_of(world, name, 0..3).await?;
+        ensure!(found == BTreeSet::from([node.to_owned()]), "{name} is in {found:?}");
+    }
+    // Once the contradiction is gone, the new group joins the others.
+    for index in 0..3 {
+        world.delete_pod(&format!("one-{index}")).await?;
+    }
+    world.wait_running(4).await?;
+    let found = racks_of(world, "three", 0..1).await?;
+    ensure!(found == BTreeSet::from(["b".to_owned()]), "three is in {found:?}");
+    let now = kube::api::DeleteParams::default().grace_period(0);
+    composites.api.delete_collection(&now, &ListParams::default()).await?;
+    Ok(())
+}
+
+pub(super) async fn topology_with_equal_room_left_goes_by_how_full_racks_are(
+    world: &World<'_>,
+) -> anyhow::Result<()> {
+    // Four seats are free in each; the second is three quarters full, the first not at all.
+    racks(world, "x", &["a"], "4").await?;
+    racks(world, "x", &["b"], "16").await?;
+    for index in 0..12 {
+        member(world, "old", &index.to_string(), &json!({}), Some("b")).await?;
+    }
+    world.wait_running(12).await?;
+    group(world, "g", &json!({}), &gang(2, true)).await?;
+    world.members("g", 0..2, "1").await?;
+    world.wait_running(14).await?;
+    let found = racks_of(world, "g", 0..2).await?;
+    ensure!(found == BTreeSet::from(["b".to_owned()]), "the fuller rack is b, and the group is in {found:?}");
     Ok(())
 }

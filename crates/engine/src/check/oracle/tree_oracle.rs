@@ -30,7 +30,7 @@ fn order(pod: &Pod) -> impl Ord + use<> {
         pod.rank,
         pod.requests.clone(),
         pod.affinity.clone(),
-        pod.tolerations.clone(),
+        (pod.tolerations.clone(), pod.features.clone()),
         (pod.labels.clone(), pod.inter_pod.clone(), pod.ports.clone()),
     )
 }

@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use tutti_model::{Group, Node, ObjectKey, Phase, Pod, Strength, Text};
+use tutti_model::{Group, Node, ObjectKey, Phase, Pod, Strength, Text, WhenGated};
 
 /// Everything that is there. Pods that wait have no node.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +31,8 @@ pub struct Worth {
     pub domains: Reverse<u32>,
     /// Less room in them.
     pub room: Reverse<u64>,
+    /// How full they are, in thousandths.
+    pub full: u64,
 }
 
 /// The values of some labels of a node, if it has them all.
@@ -57,6 +59,8 @@ impl<'a> Judge<'a> {
             }
             wrong.extend(self.straddles(group, true));
             wrong.extend(self.slices(group));
+            wrong.extend(self.waits_for_gated(group));
+            wrong.extend(self.strands_gated(group));
         }
         for composite in self.active(self.cluster.composites, false) {
             if !self.is_met(composite, false) {
@@ -68,9 +72,52 @@ impl<'a> Judge<'a> {
         wrong
     }
 
+    /// Members that gates hold back, of a group.
+    fn gated(&self, group: &Group) -> Vec<&'a Pod> {
+        let is_gated = |pod: &&Pod| pod.group.as_ref() == Some(&group.key) && !pod.gates.is_empty();
+        let waits = |pod: &&Pod| pod.node.is_none() && !pod.phase.is_terminal() && !pod.terminating;
+        self.cluster.pods.iter().filter(is_gated).filter(waits).collect()
+    }
+
+    /// Whether a group starts although gates hold back a member, which it did not ask for. One that has begun may go on.
+    fn waits_for_gated(&self, group: &Group) -> Option<String> {
+        let have = self.succeeded(group) + self.kin(group, true).len();
+        let has_begun = have > 0 && have < group.policy.minimum() as usize;
+        let is_held = group.when_gated == WhenGated::Hold && !has_begun && group.parent.is_none();
+        (is_held && !self.gated(group).is_empty())
+            .then(|| format!("{} starts without gated members", group.key))
+    }
+
+    /// Whether gated members have less room in the domain that their group goes to than they ask for.
+    fn strands_gated(&self, group: &Group) -> Option<String> {
+        let levels = &group.topology.levels;
+        let required = levels.iter().rposition(|level| level.strength == Strength::Required)?;
+        let keys: Vec<Text> = levels[..=required].iter().map(|level| level.key.clone()).collect();
+        let gated = self.gated(group);
+        let here = self.new_members(group, true).first().and_then(|(_, node)| domain(node, &keys))?;
+        if gated.is_empty() || !self.kin(group, true).is_empty() || group.when_gated == WhenGated::Hold {
+            return None;
+        }
+        let nodes = self.cluster.nodes.iter().filter(|node| domain(node, &keys).as_ref() == Some(&here));
+        let nodes: Vec<&Node> = nodes.collect();
+        let is_here = |name: &Text| nodes.iter().any(|node| node.name == *name);
+        let running = self.cluster.pods.iter().filter(|pod| !pod.phase.is_terminal());
+        let running = running.filter(|pod| pod.node.as_ref().is_some_and(is_here));
+        let new = self.placed.iter().filter(|(_, node)| is_here(&node.name)).map(|(pod, _)| *pod);
+        let everybody: Vec<&Pod> = running.chain(new).chain(gated.iter().copied()).collect();
+        let mut asked = gated.iter().flat_map(|pod| pod.requests.iter()).map(|(resource, _)| resource.name());
+        let is_short = |name: &str| {
+            let used: i128 = everybody.iter().map(|pod| i128::from(pod.requests.get(name))).sum();
+            used > nodes.iter().map(|node| i128::from(node.allocatable.get(name))).sum()
+        };
+        asked
+            .find(|name| is_short(name))
+            .map(|name| format!("gated members of {} have too little {name} where it goes", group.key))
+    }
+
     /// How good it is.
     pub fn worth(&self) -> Worth {
-        let (mut pull, mut met, mut domains, mut room) = (0, Vec::new(), 0, 0);
+        let (mut pull, mut met, mut domains, mut room, mut full) = (0, Vec::new(), 0, 0, 0);
         for (objects, is_group) in [(self.cluster.groups, true), (self.cluster.composites, false)] {
             for object in self.active(objects, is_group) {
                 pull += self.pull(object, is_group);
@@ -84,15 +131,16 @@ impl<'a> Judge<'a> {
         }
         for group in self.active(self.cluster.groups, true).filter(|group| !group.topology.levels.is_empty())
         {
-            let (cells, size) = self.cells(group);
+            let (cells, size, share) = self.cells(group);
             domains += cells;
             room += size;
+            full += share;
         }
         while met.last() == Some(&0) {
             met.pop();
         }
         let placed = self.placed.len() as u32;
-        Worth { placed, pull, met, domains: Reverse(domains), room: Reverse(room) }
+        Worth { placed, pull, met, domains: Reverse(domains), room: Reverse(room), full }
     }
 
     /// Groups or composites that get new members.
@@ -132,12 +180,14 @@ impl<'a> Judge<'a> {
         self.cluster.pods.iter().filter(of_these).filter(stays).map(|pod| (pod, node(pod))).collect()
     }
 
+    fn succeeded(&self, group: &Group) -> usize {
+        let of_group = |pod: &&Pod| pod.group.as_ref() == Some(&group.key) && pod.phase == Phase::Succeeded;
+        self.cluster.pods.iter().filter(of_group).count()
+    }
+
     fn is_met(&self, object: &Group, is_group: bool) -> bool {
         let have = if is_group {
-            let succeeded =
-                |pod: &&Pod| pod.group.as_ref() == Some(&object.key) && pod.phase == Phase::Succeeded;
-            let ended = self.cluster.pods.iter().filter(succeeded).count();
-            ended + self.kin(object, true).len() + self.new_members(object, true).len()
+            self.succeeded(object) + self.kin(object, true).len() + self.new_members(object, true).len()
         } else {
             let child = |child: &&Group| child.parent.as_ref() == Some(&object.key);
             let groups = self.cluster.groups.iter().filter(child).filter(|group| self.is_met(group, true));
@@ -161,11 +211,30 @@ impl<'a> Judge<'a> {
     /// Whether new members are not in one domain of the required levels, or not where members run.
     fn straddles(&self, object: &Group, is_group: bool) -> Option<String> {
         let levels = &object.topology.levels;
-        let required = levels.iter().rposition(|level| level.strength == Strength::Required)?;
-        let keys: Vec<Text> = levels[..=required].iter().map(|level| level.key.clone()).collect();
-        let homes = self.homes(object, is_group, &keys);
         let new = self.new_members(object, is_group);
-        self.not_one_of(&keys, &new, &homes).map(|what| format!("{}: {what}", object.key))
+        let required = |(_, level): &(usize, &tutti_model::Level)| level.strength == Strength::Required;
+        for (at, _) in levels.iter().enumerate().rev().filter(required) {
+            let keys: Vec<Text> = levels[..=at].iter().map(|level| level.key.clone()).collect();
+            let homes = self.homes(object, is_group, &keys);
+            if is_group || homes.len() < 2 {
+                return self.not_one_of(&keys, &new, &homes).map(|what| format!("{}: {what}", object.key));
+            }
+            // Groups of a composite run in several domains: each stays where it is, and none is added.
+            for key in self.groups_below(object, false) {
+                let group = self.cluster.groups.iter().find(|group| group.key == *key)?;
+                let own = self.homes(group, true, &keys);
+                let is_away = |(_, node): &(&Pod, &Node)| {
+                    domain(node, &keys).is_none_or(|domain| !own.contains_key(&domain))
+                };
+                if self.new_members(group, true).iter().any(is_away) {
+                    return Some(format!(
+                        "{key} is not where it runs, and {} runs in several domains",
+                        object.key
+                    ));
+                }
+            }
+        }
+        None
     }
 
     fn not_one_of(
@@ -181,6 +250,16 @@ impl<'a> Judge<'a> {
             [Some(_)] => Some(format!("new members are not in the domain of {keys:?} where members run")),
             _ => Some(format!("new members are not in one domain of {keys:?}")),
         }
+    }
+
+    /// Whether groups of a composite run in several domains of the narrowest level that it requires.
+    fn is_scattered(&self, composite: &Group) -> bool {
+        let levels = &composite.topology.levels;
+        let required = levels.iter().rposition(|level| level.strength == Strength::Required);
+        required.is_some_and(|required| {
+            let keys: Vec<Text> = levels[..=required].iter().map(|level| level.key.clone()).collect();
+            self.homes(composite, false, &keys).len() > 1
+        })
     }
 
     /// Children of a composite with all that is said about them.
@@ -280,7 +359,7 @@ impl<'a> Judge<'a> {
         };
         let levels = &object.topology.levels;
         let required = levels.iter().rposition(|level| level.strength == Strength::Required);
-        let own = required.map_or(0, |required| {
+        let own = required.filter(|_| is_group || !self.is_scattered(object)).map_or(0, |required| {
             let keys: Vec<Text> = levels[..=required].iter().map(|level| level.key.clone()).collect();
             at(&keys, &self.homes(object, is_group, &keys), &new)
         });
@@ -310,8 +389,8 @@ impl<'a> Judge<'a> {
         (0..levels.len()).filter(is_met).collect()
     }
 
-    /// How many cells a group is in, and how much room there is in those where new members go.
-    fn cells(&self, group: &Group) -> (u32, u64) {
+    /// How many cells a group is in, and how much room there is in those where new members go, and how full they are.
+    fn cells(&self, group: &Group) -> (u32, u64, u64) {
         let keys: Vec<Text> = group.topology.levels.iter().map(|level| level.key.clone()).collect();
         let new: BTreeSet<Domain<'_>> =
             self.new_members(group, true).iter().map(|(_, node)| cell(node, &keys)).collect();
@@ -319,8 +398,27 @@ impl<'a> Judge<'a> {
         let old = old.map(|(_, node)| node.map(|node| cell(node, &keys)).unwrap_or_default());
         let all: BTreeSet<Domain<'_>> = new.iter().cloned().chain(old).collect();
         let is_there = |node: &&Node| new.contains(&cell(node, &keys));
-        let room = self.cluster.nodes.iter().filter(is_there).map(|node| self.room(group, node)).sum();
-        (all.len() as u32, room)
+        let there: Vec<&Node> = self.cluster.nodes.iter().filter(is_there).collect();
+        let room = there.iter().map(|node| self.room(group, node)).sum();
+        (all.len() as u32, room, self.share(group, &there))
+    }
+
+    /// The part of some nodes that is used, in thousandths, on average over what members that wait ask for.
+    fn share(&self, group: &Group, nodes: &[&Node]) -> u64 {
+        let waits = |pod: &&Pod| pod.group.as_ref() == Some(&group.key) && pod.node.is_none();
+        let asks = self.cluster.pods.iter().filter(waits).flat_map(|pod| pod.requests.iter());
+        let asked: BTreeSet<&str> =
+            asks.filter(|(_, amount)| *amount > 0).map(|(resource, _)| resource.name()).collect();
+        let is_here = |pod: &&Pod| {
+            !pod.phase.is_terminal() && nodes.iter().any(|node| Some(&node.name) == pod.node.as_ref())
+        };
+        let share = |name: &&str| {
+            let there: i64 = nodes.iter().map(|node| node.allocatable.get(name)).sum();
+            let used: i64 = self.cluster.pods.iter().filter(is_here).map(|pod| pod.requests.get(name)).sum();
+            (there > 0).then(|| (used.min(there) * 1000 / there) as u64)
+        };
+        let shares: Vec<u64> = asked.iter().filter(|name| **name != "pods").filter_map(share).collect();
+        if shares.is_empty() { 0 } else { shares.iter().sum::<u64>() / shares.len() as u64 }
     }
 
     /// Copies of a group's waiting members that a node takes, each kind of member by itself.
@@ -332,6 +430,7 @@ impl<'a> Judge<'a> {
                 other.requests == pod.requests
                     && other.affinity == pod.affinity
                     && other.tolerations == pod.tolerations
+                    && other.features == pod.features
             };
             if !kinds.iter().any(alike) {
                 kinds.push(pod);

@@ -5,7 +5,7 @@ use super::ground::{Ground, Region};
 use crate::solve::Seats;
 use crate::solve::budget::{Budget, DIVISION};
 use crate::solve::request::SliceRule;
-use crate::state::hierarchy::NO_DOMAIN;
+use crate::state::hierarchy::{Cell, NO_DOMAIN};
 use std::cmp::Reverse;
 
 /// Domains of a level that are tried for a part.
@@ -121,11 +121,10 @@ impl Build<'_, '_> {
         let mark = self.seats.len();
         let mut kinds = Vec::new();
         self.gather_kinds(part, &mut kinds);
-        // Kinds of one shape fit alike.
-        kinds.sort_by_key(|&kind| self.ground.problem.kinds[kind].shape);
-        kinds.dedup_by_key(|kind| self.ground.problem.kinds[*kind].shape);
+        self.keep_different(&mut kinds);
         let levels = 1 + self.ground.part(part).levels.len();
-        let cost = levels * (self.ground.cost_of_domains() + self.ground.looks(2 + TRIED_PER_LEVEL_MAX));
+        let cost = levels * (self.ground.cost_of_domains() + self.ground.looks(2 + TRIED_PER_LEVEL_MAX))
+            + self.ground.cost_of_fullness(part);
         if !self.can_spend(cost + self.cost_of_rooms(kinds.len(), within)) {
             return false;
         }
@@ -181,7 +180,10 @@ impl Build<'_, '_> {
             let mut domains: Vec<u32> =
                 self.ground.domains_in(part, level, within).into_iter().filter(may_use).collect();
             domains.retain(|&domain| !asks.is_group || sums[domain as usize] >= need);
-            domains.sort_by_key(|&domain| (Reverse(anchor.pull(domain)), sums[domain as usize]));
+            domains.sort_by_cached_key(|&domain| {
+                let full = self.ground.fullness(part, &[Cell { depth: level + 1, domain }]);
+                (Reverse(anchor.pull(domain)), sums[domain as usize], Reverse(full))
+            });
             // Those that cannot take everybody are of use only if none can.
             let wanted = self.wanted(part);
             let (roomy, tight): (Vec<u32>, Vec<u32>) =
@@ -209,11 +211,23 @@ impl Build<'_, '_> {
     fn rooms(&self, part: usize, within: &Region) -> Vec<u64> {
         let mut kinds = Vec::new();
         self.gather_kinds(part, &mut kinds);
-        // Kinds of one shape fit alike.
-        kinds.sort_by_key(|&kind| self.ground.problem.kinds[kind].shape);
-        kinds.dedup_by_key(|kind| self.ground.problem.kinds[*kind].shape);
+        self.keep_different(&mut kinds);
         let room = |bin: usize| kinds.iter().map(|&kind| self.copies(kind, bin)).min().unwrap_or(0);
         (0..within.len()).map(|bin| if within[bin] { room(bin) } else { 0 }).collect()
+    }
+
+    /// Kinds of one shape fit alike, unless their groups are kept to different places.
+    fn keep_different(&self, kinds: &mut Vec<usize>) {
+        let ground = self.ground;
+        let key = |kind: usize| {
+            let part = ground.tree.kinds[kind].part;
+            (
+                ground.problem.kinds[kind].shape,
+                Some(part).filter(|&part| !ground.part(part).fences.is_empty()),
+            )
+        };
+        kinds.sort_by_key(|&kind| key(kind));
+        kinds.dedup_by_key(|kind| key(*kind));
     }
 
     fn gather_kinds(&self, part: usize, kinds: &mut Vec<usize>) {

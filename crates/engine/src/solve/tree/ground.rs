@@ -1,14 +1,17 @@
 //! The tree laid over the nodes that could serve it: which bins are in which domains, and who runs where.
 
 use super::anchor::Anchor;
+use super::fullness::{self, Fullness};
 use super::objective::Merit;
 use crate::solve::budget::{Budget, DIVISION};
 use crate::solve::problem::Problem;
 use crate::solve::request::{Part, Request, Tree};
 use crate::solve::{Tables, request};
-use crate::state::hierarchy::{Cell, Hierarchy, HierarchyId, NO_DOMAIN};
-use crate::state::shape::ShapeId;
+use crate::state::hierarchy::{Cell, Hierarchies, Hierarchy, HierarchyId, NO_DOMAIN};
+use crate::state::nodes::NodeTable;
+use crate::state::shape::{ResourceId, ShapeId};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::cell::RefCell;
 use std::sync::Arc;
 use tutti_model::Strength;
 
@@ -24,10 +27,29 @@ fn levels_count(tree: &Tree) -> usize {
 }
 
 /// By kind: the first kind that fits wherever it does, and as often.
-fn firsts_alike(problem: &Problem) -> Vec<usize> {
-    let mut first: FxHashMap<(ShapeId, u32), usize> = FxHashMap::default();
+fn firsts_alike(problem: &Problem, tree: &Tree) -> Vec<usize> {
+    let mut first: FxHashMap<(ShapeId, u32, Option<usize>), usize> = FxHashMap::default();
+    let fenced =
+        |kind: usize| Some(tree.kinds[kind].part).filter(|&part| !tree.parts[part].fences.is_empty());
     let kinds = problem.kinds.iter().enumerate();
-    kinds.map(|(at, kind)| *first.entry((kind.shape, kind.count)).or_insert(at)).collect()
+    kinds.map(|(at, kind)| *first.entry((kind.shape, kind.count, fenced(at))).or_insert(at)).collect()
+}
+
+/// The problem with groups kept to where they run, if they must be.
+fn fenced(problem: Problem, tree: &Tree, hierarchies: &Hierarchies) -> Problem {
+    if tree.parts.iter().all(|part| part.fences.is_empty()) {
+        return problem;
+    }
+    let allowed = |kind: usize, bin: usize| {
+        let fences = &tree.parts[tree.kinds[kind].part].fences;
+        fences.iter().all(|fence| {
+            let domain = hierarchies.get(fence.hierarchy).domain(fence.level, problem.bins[bin]);
+            fence.domains.binary_search(&domain).is_ok()
+        })
+    };
+    let bins: Vec<usize> = (0..problem.bins.len()).collect();
+    let counts: Vec<u32> = problem.kinds.iter().map(|kind| kind.count).collect();
+    problem.narrowed(&bins, allowed, &counts, &[])
 }
 
 /// A tree, a problem, and how they lie over each other.
@@ -45,6 +67,13 @@ pub(super) struct Ground<'a> {
     kind_rooms: Vec<u64>,
     /// By part and bin: copies of its members that fit there, each kind by itself.
     rooms: Vec<Vec<u64>>,
+    nodes: &'a NodeTable,
+    /// By part: what its members ask for.
+    asked: Vec<Vec<ResourceId>>,
+    /// By part: the first that asks for the same of the same domains.
+    compares_like: Vec<usize>,
+    /// By the first such part and cell, as far as they were asked for.
+    fullness: RefCell<FxHashMap<(usize, Cell), Fullness>>,
 }
 
 impl<'a> Ground<'a> {
@@ -57,7 +86,7 @@ impl<'a> Ground<'a> {
     ) -> Option<Self> {
         let problem = Problem::new(request, tables, budget)?;
         let relations = tables.relations;
-        let firsts = firsts_alike(&problem);
+        let firsts = firsts_alike(&problem, tree);
         let different = firsts.iter().enumerate().filter(|(kind, first)| kind == *first).count();
         let per_bin = different * (2 + DIVISION * problem.resources.len()) + firsts.len() + tree.parts.len();
         if !budget.spend(problem.bins.len() * (per_bin + STEPS_PER_LEVEL * levels_count(tree))) {
@@ -85,11 +114,14 @@ impl<'a> Ground<'a> {
             }
         }
         // Members of many slices are many kinds, but they fit alike.
-        let mut rooms_of: Vec<Vec<u64>> = vec![Vec::new(); problem.kinds.len()];
-        for first in (0..firsts.len()).filter(|&kind| firsts[kind] == kind) {
-            rooms_of[first] = (0..problem.bins.len()).map(|bin| problem.room_in(first, bin)).collect();
-        }
-        let kind_rooms: Vec<u64> = firsts.iter().flat_map(|&first| rooms_of[first].iter().copied()).collect();
+        let rooms_in = |problem: &Problem| -> Vec<u64> {
+            let mut rooms_of: Vec<Vec<u64>> = vec![Vec::new(); problem.kinds.len()];
+            for first in (0..firsts.len()).filter(|&kind| firsts[kind] == kind) {
+                rooms_of[first] = (0..problem.bins.len()).map(|bin| problem.room_in(first, bin)).collect();
+            }
+            firsts.iter().flat_map(|&first| rooms_of[first].iter().copied()).collect()
+        };
+        let kind_rooms = rooms_in(&problem);
         let room = |kinds: &Vec<usize>| {
             // A shape that comes in several slices counts once.
             let mut kinds = kinds.clone();
@@ -99,8 +131,37 @@ impl<'a> Ground<'a> {
             (0..problem.bins.len()).map(copies).collect()
         };
         let rooms = kinds_of.iter().map(room).collect();
+        // How much room a domain has does not depend on who may go there.
+        let problem = fenced(problem, tree, &relations.hierarchies);
+        let has_fences = tree.parts.iter().any(|part| !part.fences.is_empty());
+        let kind_rooms = if has_fences { rooms_in(&problem) } else { kind_rooms };
         let tree = Arc::clone(tree);
-        Some(Self { tree, domains, hierarchies, kinds_of, kinds_below, kind_rooms, rooms, problem })
+        let shapes = |kinds: &Vec<usize>| -> Vec<ResourceId> {
+            let shapes = kinds.iter().map(|&kind| &**tables.shapes.get(problem.kinds[kind].shape));
+            fullness::asked(shapes, tables.resources)
+        };
+        let asked: Vec<Vec<ResourceId>> = kinds_below.iter().map(shapes).collect();
+        let mut first = FxHashMap::default();
+        let compares_like = (0..tree.parts.len()).map(|at| {
+            let part = &tree.parts[at];
+            *first.entry((part.hierarchy, part.levels.len(), &asked[at])).or_insert(at)
+        });
+        let compares_like = compares_like.collect();
+        let (nodes, fullness) = (tables.nodes, RefCell::default());
+        Some(Self {
+            tree,
+            domains,
+            hierarchies,
+            kinds_of,
+            kinds_below,
+            kind_rooms,
+            rooms,
+            nodes,
+            asked,
+            compares_like,
+            fullness,
+            problem,
+        })
     }
 
     /// All bins.
@@ -282,7 +343,31 @@ impl<'a> Ground<'a> {
         merit.domains = all.len() as u32;
         let bins = (0..self.problem.bins.len()).filter(|&bin| cells.contains(&self.cell(part, bin)));
         merit.room = bins.map(|bin| self.room(part, bin)).fold(0, u64::saturating_add);
+        merit.full = self.fullness(part, cells);
         merit
+    }
+
+    /// Steps that it takes to tell how full cells are that nobody has asked for yet.
+    pub(super) fn cost_of_fullness(&self, part: usize) -> usize {
+        let like = self.compares_like[part];
+        let is_known = self.fullness.borrow().keys().any(|&(known, _)| known == like);
+        if is_known { 0 } else { 2 * self.nodes.rows_count() * (1 + self.asked[part].len()) }
+    }
+
+    /// How full some cells are together of what a part's members ask for, in thousandths.
+    pub(super) fn fullness(&self, part: usize, cells: &[Cell]) -> u64 {
+        let Some(hierarchy) = self.hierarchy(part) else { return 0 };
+        let levels = self.part(part).levels.len();
+        let mut known = self.fullness.borrow_mut();
+        let mut sum = Fullness::default();
+        for &cell in cells {
+            let of_cell = known.entry((self.compares_like[part], cell)).or_insert_with(|| {
+                let nodes = fullness::nodes_of(hierarchy, levels, cell, self.nodes);
+                Fullness::of(nodes, &self.asked[part], self.nodes)
+            });
+            sum.add(of_cell);
+        }
+        sum.thousandths()
     }
 
     /// What it is worth for all new members of a part to be in these cells: pull and preferred levels.

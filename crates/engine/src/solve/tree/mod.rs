@@ -9,6 +9,7 @@ mod anchor;
 mod bounds;
 mod build;
 mod exact;
+mod fullness;
 mod ground;
 mod objective;
 mod options;

@@ -14,6 +14,8 @@ pub(super) struct Merit {
     pub(super) domains: u32,
     /// Room in the domains of their narrowest level that groups go to, in copies of their members.
     pub(super) room: u64,
+    /// How full these domains are, in thousandths.
+    pub(super) full: u64,
 }
 
 impl Merit {
@@ -29,6 +31,7 @@ impl Merit {
             met,
             domains: self.domains + other.domains,
             room: self.room.saturating_add(other.room),
+            full: self.full + other.full,
         }
     }
 
@@ -50,6 +53,7 @@ impl Ord for Merit {
             .then_with(|| by_level.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal))
             .then_with(|| Reverse(self.domains).cmp(&Reverse(other.domains)))
             .then_with(|| Reverse(self.room).cmp(&Reverse(other.room)))
+            .then_with(|| self.full.cmp(&other.full))
     }
 }
 
@@ -64,13 +68,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wide_levels_come_before_narrow_ones_before_fewer_domains_before_less_room() {
-        let merit = |met: &[u32], domains, room| Merit { pull: 0, met: met.to_vec(), domains, room };
+    fn wide_levels_come_before_narrow_ones_before_fewer_domains_before_less_room_before_fuller_ones() {
+        let merit = |met: &[u32], domains, room| Merit { pull: 0, met: met.to_vec(), domains, room, full: 0 };
         let order = [
             merit(&[0, 3], 1, 1),
             merit(&[1], 3, 1),
             merit(&[1, 0], 2, 9),
             merit(&[1, 0], 2, 8),
+            Merit { full: 1, ..merit(&[1, 0], 2, 8) },
             merit(&[1, 1], 9, 9),
             Merit { pull: 1, ..merit(&[], 9, 9) },
         ];

@@ -345,7 +345,7 @@ impl<'s, 'g> Steps<'s, 'g> {
         let running = ground.part(part).running.len();
         let cost =
             STEPS_PER_MERIT + 8 * (1 + levels) * running + ground.looks(4 + 2 * cells.len() + 4 * levels);
-        if cells.len() > 16 || !budget.spend(cost << cells.len()) {
+        if cells.len() > 16 || !budget.spend((cost << cells.len()) + ground.cost_of_fullness(part)) {
             return None;
         }
         // A set of more cells than there are members has one that nobody goes to.

@@ -11,6 +11,7 @@ use crate::solve::construct::{self, Packing};
 use crate::solve::problem::Problem;
 use crate::solve::search::Found;
 use crate::solve::{Outcome, Request, Tables, look, most};
+use crate::state::hierarchy::Cell;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 
@@ -109,7 +110,8 @@ impl Places {
         let asks = ground.part(0);
         let everywhere = ground.everywhere();
         let levels = 1 + asks.levels.len();
-        let cost = ground.cost_of_domains() + ground.cost_of_fit(0) + ground.looks(4);
+        let cost =
+            ground.cost_of_domains() + ground.cost_of_fit(0) + ground.looks(4) + ground.cost_of_fullness(0);
         if !budget.spend(levels * cost) {
             return None;
         }
@@ -119,7 +121,10 @@ impl Places {
                 let (anchor, rooms) = (ground.anchor(0, 0, level), rooms(ground, level));
                 let domains = ground.domains_in(0, level, &everywhere).into_iter();
                 let mut domains: Vec<u32> = domains.filter(|&domain| anchor.allows(domain)).collect();
-                domains.sort_by_key(|&domain| (Reverse(anchor.pull(domain)), rooms[domain as usize]));
+                domains.sort_by_cached_key(|&domain| {
+                    let full = ground.fullness(0, &[Cell { depth: level + 1, domain }]);
+                    (Reverse(anchor.pull(domain)), rooms[domain as usize], Reverse(full))
+                });
                 domains.into_iter().map(|domain| Some((level, domain))).collect()
             }
         };
@@ -139,7 +144,9 @@ impl Places {
                 .into_iter()
                 .filter_map(|domain| Some((*order.get(&wide(domain))?, rooms[domain as usize], domain)))
                 .collect();
-            inside.sort_by_key(|&(wide, room, _)| (wide, room));
+            inside.sort_by_cached_key(|&(wide, room, domain)| {
+                (wide, room, Reverse(ground.fullness(0, &[Cell { depth: level + 1, domain }])))
+            });
             let mut tried: FxHashMap<usize, usize> = FxHashMap::default();
             inside.retain(|(wide, ..)| {
                 let tried = tried.entry(*wide).or_default();

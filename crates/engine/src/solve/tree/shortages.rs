@@ -130,7 +130,7 @@ fn is_worth_saying(part: &Part, level: usize, shortage: &LevelShortage) -> bool 
 }
 
 fn scattered_of(ground: &Ground<'_>, at: usize, part: &Part) -> Option<Scattered> {
-    scattered(ground.hierarchy(at)?, part)
+    part.contradicted.clone().or_else(|| scattered(ground.hierarchy(at)?, part))
 }
 
 fn required_levels(part: &Part) -> impl Iterator<Item = usize> {

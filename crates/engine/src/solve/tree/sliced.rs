@@ -3,9 +3,10 @@
 //! of domains, everything up to their number is the best there is, and the number, too, if there are few.
 
 use super::anchor::Anchor;
+use super::fullness::Comparison;
 use super::shortages;
 use super::slicing::{Capacity, Share, Slicing};
-use super::uniform::{CELLS_LISTED_MAX, Container, is_within, own_room, wide_levels_met};
+use super::uniform::{CELLS_LISTED_MAX, Container, best_of, is_within, own_room, tightest, wide_levels_met};
 use crate::score::packing;
 use crate::solve::budget::Budget;
 use crate::solve::request::{Part, SliceRule};
@@ -45,6 +46,8 @@ pub(super) fn solve(
 ) -> Outcome {
     let shape = Arc::clone(tables.shapes.get(shape_id));
     let tree = tables.relations.hierarchies.get(id);
+    let comparison = Comparison::new(&shape, part.levels.len(), tree, tables);
+    let nodes = tables.nodes;
     let room = tables.rooms.of(shape_id, &shape, tables.nodes, tables.changes);
     let (sums, by_node) = room.by_domain(id, &tables.relations.hierarchies);
     let domains: usize = sums.iter().map(Vec::len).sum();
@@ -52,8 +55,8 @@ pub(super) fn solve(
         return Outcome::Undecided(explain::briefly(0, need, tables));
     }
     let slicing = Slicing::new(tree, part, rule);
-    let question = Question { part, tree, sums, by_node, wanted, level: rule.level, slicing };
-    let placed = question.best(need, budget).map(|chosen| question.seats(&chosen, &shape, tables.nodes));
+    let question = Question { part, tree, sums, by_node, wanted, level: rule.level, slicing, comparison };
+    let placed = question.best(need, budget).map(|chosen| question.seats(&chosen, &shape, nodes));
     match placed {
         Ok(seats) => Outcome::Placed(seats.into_iter().map(|(node, count)| (0, node, count)).collect()),
         Err(Failure::OutOfBudget) => Outcome::Undecided(explain::briefly(0, need, tables)),
@@ -90,6 +93,8 @@ struct Question<'a> {
     /// Of the slices.
     level: usize,
     slicing: Slicing,
+    /// For choices that are equal otherwise.
+    comparison: Comparison<'a>,
 }
 
 impl Question<'_> {
@@ -101,11 +106,7 @@ impl Question<'_> {
         };
         let mut containers = self.narrow_down(&widest, members, budget)?;
         if containers.iter().all(|container| container.is_some_and(|(level, _)| level == narrowest)) {
-            // The tightest domain that takes everybody.
-            let best = containers.into_iter().flatten().min_by(|a, b| {
-                let room = |&(level, domain): &(usize, u32)| self.sums[level][domain as usize];
-                room(a).cmp(&room(b)).then_with(|| self.tree.path(a.0, a.1).cmp(&self.tree.path(b.0, b.1)))
-            });
+            let best = tightest(self.tree, self.sums, &containers, &self.comparison);
             let Some((level, domain)) = best else { return Err(Failure::NoRoom { fit: 0 }) };
             let rooms = self.rooms_within(&[Some((level, domain))]).into_values().next().unwrap_or_default();
             let cells = [Cell { depth: level + 1, domain }].into_iter().collect();
@@ -114,19 +115,19 @@ impl Question<'_> {
         containers
             .sort_by_cached_key(|container| container.map(|(level, domain)| self.tree.path(level, domain)));
         let mut cells = self.cells(&containers);
-        let mut best: Option<((usize, u64), Vec<Vacancy>)> = None;
+        let mut choices = Vec::with_capacity(containers.len());
         for container in containers {
             let cells = cells.remove(&container).unwrap_or_default();
             let chosen = self.cover(cells, members, budget)?;
-            let merit = merit(&chosen);
-            // The first of equals, by name.
-            if best.as_ref().is_none_or(|(other, _)| merit < *other) {
-                best = Some((merit, chosen));
-            }
+            choices.push((merit(&chosen), chosen));
         }
-        let chosen = best.map(|(_, chosen)| chosen).unwrap_or_default();
+        let chosen = best_of(choices, |cells| self.fullness(cells)).unwrap_or_default();
         let rooms = sum_up(chosen.iter());
         Ok(Chosen { members, rooms, cells: Some(chosen.iter().map(|vacancy| vacancy.cell).collect()) })
+    }
+
+    fn fullness(&self, cells: &[Vacancy]) -> u64 {
+        self.comparison.of_cells(cells.iter().map(|vacancy| vacancy.cell))
     }
 
     fn capacity(&self, rooms: &Rooms) -> Capacity {
@@ -313,12 +314,13 @@ impl Question<'_> {
             let candidate = |set: u32| {
                 takes(&mut chosen(set)).then(|| {
                     let cells: Vec<Vacancy> = chosen(set).cloned().collect();
-                    (merit(&cells), Reverse(set.reverse_bits()), cells)
+                    (merit(&cells), (Reverse(set.reverse_bits()), cells))
                 })
             };
-            let candidates = (1..1_u32 << cells.len()).filter_map(candidate);
-            let best = candidates.min_by_key(|(merit, names, _)| (*merit, *names));
-            return Ok(best.map(|(.., cells)| cells).unwrap_or_default());
+            let mut candidates: Vec<_> = (1..1_u32 << cells.len()).filter_map(candidate).collect();
+            candidates.sort_by_key(|(merit, (names, _))| (*merit, *names));
+            let best = best_of(candidates, |(_, cells)| self.fullness(cells));
+            return Ok(best.map(|(_, cells)| cells).unwrap_or_default());
         }
         cells.sort_by_key(|cell| (Reverse(cell.is_home), Reverse(cell.room)));
         // The smallest number of roomy cells that will do.

@@ -2,6 +2,7 @@
 //! kept up to date, so that the best domains are found by looking at sums.
 
 use super::anchor::Anchor;
+use super::fullness::Comparison;
 use super::shortages;
 use crate::score::packing;
 use crate::solve::budget::Budget;
@@ -42,15 +43,17 @@ pub(super) fn solve(
     let shape_id = shape;
     let shape = Arc::clone(tables.shapes.get(shape_id));
     let tree = tables.relations.hierarchies.get(id);
+    let comparison = Comparison::new(&shape, part.levels.len(), tree, tables);
     let room = tables.rooms.of(shape_id, &shape, tables.nodes, tables.changes);
     let total = room.total();
     let (sums, by_node) = room.by_domain(id, &tables.relations.hierarchies);
     // Nothing is searched for; what is looked at grows with the number of domains.
     budget.charge(2 * sums.iter().map(Vec::len).sum::<usize>());
-    let question = Question { part, tree, sums, by_node, total, wanted };
+    let nodes = tables.nodes;
+    let question = Question { part, tree, sums, by_node, total, wanted, comparison };
     match question.best(need) {
         Some((cells, target)) => {
-            let seats = question.seats(&cells, target, &shape, tables.nodes);
+            let seats = question.seats(&cells, target, &shape, nodes);
             Outcome::Placed(seats.into_iter().map(|(node, count)| (0, node, count)).collect())
         }
         None => Outcome::Infeasible(shortages::one_shape(
@@ -72,6 +75,8 @@ struct Question<'a> {
     by_node: &'a [u32],
     total: u64,
     wanted: u32,
+    /// For choices that are equal otherwise.
+    comparison: Comparison<'a>,
 }
 
 impl Question<'_> {
@@ -81,11 +86,7 @@ impl Question<'_> {
         let narrowest = self.part.levels.len() - 1;
         let mut containers = self.narrow_down(&widest, target);
         if containers.iter().all(|container| container.is_some_and(|(level, _)| level == narrowest)) {
-            // The tightest domain that takes everybody.
-            let best = containers.into_iter().flatten().min_by(|a, b| {
-                let room = |&(level, domain): &(usize, u32)| self.sums[level][domain as usize];
-                room(a).cmp(&room(b)).then_with(|| self.path(a).cmp(&self.path(b)))
-            })?;
+            let best = tightest(self.tree, self.sums, &containers, &self.comparison)?;
             let cell = Cell { depth: best.0 + 1, domain: best.1 };
             let room = self.sums[best.0][best.1 as usize];
             return Some((vec![Vacancy { cell, room, is_home: false }], target));
@@ -97,12 +98,15 @@ impl Question<'_> {
         let mut cells = self.cells(&containers);
         let choose = |container: Container| {
             let cells = cells.remove(&container).unwrap_or_default();
-            let chosen = cover(cells, u64::from(target))?;
+            let chosen = cover(cells, u64::from(target), &self.comparison)?;
             Some((merit(&chosen), chosen))
         };
-        // The first of equals, by name.
-        let chosen = containers.into_iter().filter_map(choose).min_by_key(|(merit, _)| *merit)?;
-        Some((chosen.1, target))
+        let chosen: Vec<_> = containers.into_iter().filter_map(choose).collect();
+        Some((best_of(chosen, |cells| self.fullness(cells))?, target))
+    }
+
+    fn fullness(&self, cells: &[Vacancy]) -> u64 {
+        self.comparison.of_cells(cells.iter().map(|vacancy| vacancy.cell))
     }
 
     fn path(&self, &(level, domain): &(usize, u32)) -> Vec<&tutti_model::Text> {
@@ -221,6 +225,41 @@ impl Question<'_> {
     }
 }
 
+/// The tightest of some domains: of equals the fullest, and then the first by name.
+pub(super) fn tightest(
+    tree: &Hierarchy,
+    sums: &[Vec<u64>],
+    containers: &[Container],
+    comparison: &Comparison<'_>,
+) -> Option<(usize, u32)> {
+    let room = |&(level, domain): &(usize, u32)| sums[level][domain as usize];
+    let least = containers.iter().flatten().map(room).min()?;
+    let equals: Vec<(usize, u32)> =
+        containers.iter().flatten().copied().filter(|domain| room(domain) == least).collect();
+    if let [only] = equals[..] {
+        return Some(only);
+    }
+    let full = |&(level, domain): &(usize, u32)| {
+        comparison.of_cells(std::iter::once(Cell { depth: level + 1, domain }))
+    };
+    let rated = equals.into_iter().map(|domain| (Reverse(full(&domain)), domain));
+    let path = |(_, (level, domain)): &(Reverse<u64>, (usize, u32))| tree.path(*level, *domain);
+    let best = rated.min_by(|a, b| a.0.cmp(&b.0).then_with(|| path(a).cmp(&path(b))));
+    best.map(|(_, domain)| domain)
+}
+
+/// The best of some choices with their merits, of which the smallest is the best: of equals the fullest, and then the
+/// first.
+pub(super) fn best_of<M: Ord, T>(choices: Vec<(M, T)>, full: impl Fn(&T) -> u64) -> Option<T> {
+    let best = choices.iter().map(|(merit, _)| merit).min()?;
+    let at: Vec<usize> = (0..choices.len()).filter(|&at| choices[at].0 == *best).collect();
+    let at = match at[..] {
+        [only] => only,
+        _ => at.into_iter().min_by_key(|&at| Reverse(full(&choices[at].1)))?,
+    };
+    choices.into_iter().nth(at).map(|(_, choice)| choice)
+}
+
 /// True if a domain lies in one of these, which are all of one level.
 pub(super) fn is_within(
     tree: &Hierarchy,
@@ -263,10 +302,10 @@ pub(super) fn wide_levels_met(part: &Part, tree: &Hierarchy, level: usize, domai
 }
 
 /// Cells that together take `target` members: the fewest that nobody of the group is in yet, then those with the least
-/// room in all. Cells come by name, and so the first of equals is the same everywhere.
-fn cover(mut cells: Vec<Vacancy>, target: u64) -> Option<Vec<Vacancy>> {
+/// room in all, then the fullest. Cells come by name, and so the first of equals is the same everywhere.
+fn cover(mut cells: Vec<Vacancy>, target: u64, comparison: &Comparison<'_>) -> Option<Vec<Vacancy>> {
     if cells.len() <= CELLS_LISTED_MAX {
-        return cover_exactly(&cells, target);
+        return cover_exactly(&cells, target, comparison);
     }
     cells.sort_by_key(|cell| (Reverse(cell.is_home), Reverse(cell.room)));
     let mut room = 0;
@@ -287,7 +326,7 @@ fn cover(mut cells: Vec<Vacancy>, target: u64) -> Option<Vec<Vacancy>> {
     Some(chosen)
 }
 
-fn cover_exactly(cells: &[Vacancy], target: u64) -> Option<Vec<Vacancy>> {
+fn cover_exactly(cells: &[Vacancy], target: u64, comparison: &Comparison<'_>) -> Option<Vec<Vacancy>> {
     let chosen = |set: u32| -> Vec<Vacancy> {
         let cells = cells.iter().enumerate().filter(|(at, _)| set >> at & 1 == 1);
         cells.map(|(_, cell)| cell.clone()).collect()
@@ -295,10 +334,12 @@ fn cover_exactly(cells: &[Vacancy], target: u64) -> Option<Vec<Vacancy>> {
     let candidate = |set: u32| {
         let cells = chosen(set);
         let room: u64 = cells.iter().map(|cell| cell.room).sum();
-        (room >= target).then(|| (merit(&cells), Reverse(set.reverse_bits()), cells))
+        (room >= target).then(|| (merit(&cells), (Reverse(set.reverse_bits()), cells)))
     };
-    let candidates = (1..1_u32 << cells.len()).filter_map(candidate);
-    candidates.min_by_key(|(merit, names, _)| (*merit, *names)).map(|(.., cells)| cells)
+    let mut candidates: Vec<_> = (1..1_u32 << cells.len()).filter_map(candidate).collect();
+    candidates.sort_by_key(|(merit, (names, _))| (*merit, *names));
+    let full = |(_, cells): &(_, Vec<Vacancy>)| comparison.of_cells(cells.iter().map(|vacancy| vacancy.cell));
+    best_of(candidates, full).map(|(_, cells)| cells)
 }
 
 /// The smaller the better: new domains, and room in them.
