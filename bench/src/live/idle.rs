@@ -69,7 +69,7 @@ pub(super) async fn run(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()
 }
 
 /// How many changes were seen, whether or not they said anything new.
-async fn changes(scheduler: &Scheduler) -> anyhow::Result<f64> {
+pub(super) async fn changes(scheduler: &Scheduler) -> anyhow::Result<f64> {
     let told = scheduler.metric("tutti_inputs_total").await.context("no metrics")?;
     let left_out = scheduler.metric("tutti_unchanged_total").await.context("no metrics")?;
     Ok(told + left_out)
@@ -90,7 +90,7 @@ async fn rest(scheduler: &Scheduler, gangs: usize) -> anyhow::Result<()> {
 }
 
 /// Patches so many objects per second, for ever.
-async fn repeat(
+pub(super) async fn repeat(
     client: Requests,
     per_second: u64,
     patch: impl Fn(usize) -> (String, serde_json::Value),
@@ -106,7 +106,7 @@ async fn repeat(
 }
 
 /// A moment that is later every turn.
-fn heartbeat(turn: usize) -> String {
+pub(super) fn heartbeat(turn: usize) -> String {
     format!(
         "2026-01-{:02}T{:02}:{:02}:{:02}Z",
         1 + turn / 86_400 % 28,
