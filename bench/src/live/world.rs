@@ -163,7 +163,7 @@ async fn see_pods(
 
 /// The result of a watch, if it comes in time.
 pub(super) async fn seen(watch: JoinHandle<Seen>) -> Seen {
-    tokio::time::timeout(PATIENCE, watch).await.context("not everything was bound in time")??
+    tokio::time::timeout(PATIENCE, watch).await.context("not everything was seen in time")??
 }
 
 /// The name of one of so many nodes.
