@@ -94,13 +94,13 @@ fn load(world: &World) -> JoinSet<anyhow::Result<()>> {
     }));
     load.spawn(repeat(inside(), RESIZES_PER_SECOND, move |turn| {
         // Up and down again when all have had their turn. A member needs a hundred processors.
-        let cpus = if turn / nodes.len() % 2 == 0 { "65" } else { "64" };
+        let cpus = if (turn / nodes.len()).is_multiple_of(2) { "65" } else { "64" };
         let status = json!({"allocatable": {"cpu": cpus}, "capacity": {"cpu": cpus}});
         (format!("/api/v1/nodes/{}/status", nodes[turn % nodes.len()]), json!({"status": status}))
     }));
     load.spawn(repeat(inside(), ENDS_PER_SECOND, |turn| {
         // When all of them have ended, they are there again.
-        let phase = if turn / BYSTANDERS % 2 == 0 { "Succeeded" } else { "Running" };
+        let phase = if (turn / BYSTANDERS).is_multiple_of(2) { "Succeeded" } else { "Running" };
         (format!("{PODS}/by-{}/status", turn % BYSTANDERS), json!({"status": {"phase": phase}}))
     }));
     load

@@ -65,7 +65,7 @@ async fn killed_again_and_again(world: &World<'_>, kills: u64, seed: u64) -> any
         let before = backlog.bound.clone();
         let mut scheduler = start(world)?;
         let life = random.between(KILLED_AFTER.0, KILLED_AFTER.1);
-        if kill % 2 == 0 {
+        if kill.is_multiple_of(2) {
             wait_decides(&mut scheduler).await?;
         }
         let order = backlog.bindings_within(Duration::from_millis(life as u64)).await?;
