@@ -79,7 +79,7 @@ enum What {
         /// One JSON object a line: {"case":…,"nodes":…,"value":…,"unit":…}.
         #[arg(long)]
         json: bool,
-        /// Only cases whose name contains this: restart, throughput, blocked, idle.
+        /// Only cases whose name contains this: restart, throughput, blocked, gang-8, idle, waiting.
         #[arg(long, default_value = "")]
         only: String,
         #[command(flatten)]

@@ -2,7 +2,7 @@
 
 use super::Sizes;
 use super::process::Scheduler;
-use super::world::{NOBODY, PATIENCE, Pods, TUTTI, World};
+use super::world::{NOBODY, Pods, TUTTI, World, seen};
 use crate::report::Report;
 use crate::requests::{PODS, Requests};
 use anyhow::{Context as _, ensure};
@@ -28,8 +28,10 @@ pub(super) async fn run(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()
     // A node has 64 processors.
     let count = GANG * sizes.gangs;
     world.add(&Pods { prefix: "gang", count, scheduler: TUTTI, cpu: "100", gang: Some(GANG) }).await?;
+    let marks = world.watch_marks("gang", count).await?;
     let scheduler = Scheduler::start(&world.cluster, false).await?;
-    rest(&scheduler, sizes.gangs).await?;
+    // Events that say the same still go out, a few per second.
+    seen(marks).await?;
     let mut load = JoinSet::new();
     let nodes: Vec<String> = (0..sizes.nodes as usize).map(|index| world.node(index)).collect();
     let per_second = u64::from(sizes.nodes).div_ceil(HEARTBEAT_SECONDS);
@@ -51,11 +53,11 @@ pub(super) async fn run(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()
     tokio::time::sleep(Duration::from_secs(sizes.idle_seconds)).await;
     let share = (scheduler.processor_seconds()? - used) / from.elapsed().as_secs_f64();
     let resolved = scheduler.metric("tutti_attempts_total").await.context("no metrics")? - attempts;
-    let seen = changes(&scheduler).await? - inputs;
+    let changes = changes(&scheduler).await? - inputs;
     if let Some(ended) = load.try_join_next() {
         ended??;
     }
-    let per_second = seen / from.elapsed().as_secs_f64();
+    let per_second = changes / from.elapsed().as_secs_f64();
     ensure!(
         per_second > POD_UPDATES_PER_SECOND as f64 / 2.0,
         "it was told of {per_second} changes per second"
@@ -69,28 +71,14 @@ pub(super) async fn run(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()
 }
 
 /// How many changes were seen, whether or not they said anything new.
-async fn changes(scheduler: &Scheduler) -> anyhow::Result<f64> {
+pub(super) async fn changes(scheduler: &Scheduler) -> anyhow::Result<f64> {
     let told = scheduler.metric("tutti_inputs_total").await.context("no metrics")?;
     let left_out = scheduler.metric("tutti_unchanged_total").await.context("no metrics")?;
     Ok(told + left_out)
 }
 
-/// Waits until all gangs were refused and all of that is written.
-async fn rest(scheduler: &Scheduler, gangs: usize) -> anyhow::Result<()> {
-    let started = Instant::now();
-    loop {
-        let waiting = scheduler.metric("tutti_gangs_waiting").await;
-        let writes = scheduler.metric("tutti_writes_waiting").await;
-        if waiting == Some(gangs as f64) && writes == Some(0.0) {
-            return Ok(());
-        }
-        ensure!(started.elapsed() < PATIENCE, "{waiting:?} gangs wait, and {writes:?} writes");
-        tokio::time::sleep(Duration::from_millis(500)).await;
-    }
-}
-
-/// Patches so many objects per second, for ever.
-async fn repeat(
+/// Patches so many objects per second, forever.
+pub(super) async fn repeat(
     client: Requests,
     per_second: u64,
     patch: impl Fn(usize) -> (String, serde_json::Value),
@@ -106,7 +94,7 @@ async fn repeat(
 }
 
 /// A moment that is later every turn.
-fn heartbeat(turn: usize) -> String {
+pub(super) fn heartbeat(turn: usize) -> String {
     format!(
         "2026-01-{:02}T{:02}:{:02}:{:02}Z",
         1 + turn / 86_400 % 28,

@@ -7,7 +7,9 @@ mod bare;
 mod binding;
 mod idle;
 mod process;
+mod requests_per_gang;
 mod restart;
+mod waiting;
 mod world;
 
 pub(crate) use bare::{BareArguments, bind};
@@ -19,7 +21,7 @@ use clap::Args;
 /// How much is measured.
 #[derive(Debug, Args)]
 pub(crate) struct Sizes {
-    /// Nodes of the clusters of `restart` and `idle`.
+    /// Nodes of the clusters of `restart`, `idle` and `waiting`.
     #[arg(long, default_value_t = 5_000)]
     nodes: u32,
     /// Pods that are there when a scheduler starts.
@@ -41,6 +43,9 @@ pub(crate) struct Sizes {
     /// Gangs that wait for ever.
     #[arg(long, default_value_t = 1_000)]
     gangs: usize,
+    /// Gangs of eight that wait in `waiting`, and that start in `gang-8`.
+    #[arg(long, default_value_t = 12_500)]
+    gangs_of_8: usize,
     /// How long a scheduler that has nothing to do is looked at.
     #[arg(long, default_value_t = 30)]
     idle_seconds: u64,
@@ -60,8 +65,14 @@ pub(crate) fn run(sizes: &Sizes, only: &str, report: &mut Report) -> anyhow::Res
         if wanted("blocked") {
             binding::blocked(sizes, report).await?;
         }
+        if wanted("gang-8") {
+            requests_per_gang::run(sizes, report).await?;
+        }
         if wanted("idle") {
             idle::run(sizes, report).await?;
+        }
+        if wanted("waiting") {
+            waiting::run(sizes, report).await?;
         }
         Ok(())
     })

@@ -2,6 +2,7 @@
 
 use anyhow::Context as _;
 use clap::Args;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -97,6 +98,14 @@ impl Scheduler {
         let text = tokio::time::timeout(Duration::from_secs(5), self.metrics()).await.ok()?.ok()?;
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         line?.trim().parse().ok()
+    }
+
+    /// How many requests it has sent so far, by kind.
+    pub(super) async fn requests(&self) -> anyhow::Result<BTreeMap<String, f64>> {
+        let text = self.metrics().await?;
+        let lines = text.lines().filter_map(|line| line.strip_prefix("tutti_requests_total{kind=\""));
+        let counts = lines.filter_map(|line| line.split_once("\"} "));
+        counts.map(|(kind, count)| Ok((kind.to_owned(), count.trim().parse()?))).collect()
     }
 
     async fn metrics(&self) -> anyhow::Result<String> {

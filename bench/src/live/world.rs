@@ -86,7 +86,13 @@ impl World {
     /// without a socket: to look on should cost little.
     pub(super) async fn watch_binds(&self, prefix: &str, count: usize) -> anyhow::Result<JoinHandle<Seen>> {
         let lines = self.inside.lines(WATCH_PODS).await?;
-        Ok(tokio::spawn(see_binds(lines, format!("{prefix}-"), count)))
+        Ok(tokio::spawn(see_pods(lines, format!("{prefix}-"), r#""nodeName":""#, count)))
+    }
+
+    /// The same for pods that say that there is no room for them.
+    pub(super) async fn watch_marks(&self, prefix: &str, count: usize) -> anyhow::Result<JoinHandle<Seen>> {
+        let lines = self.inside.lines(WATCH_PODS).await?;
+        Ok(tokio::spawn(see_pods(lines, format!("{prefix}-"), r#""reason":"Unschedulable""#, count)))
     }
 }
 
@@ -126,27 +132,29 @@ struct PodMetadata<'a> {
     name: Cow<'a, str>,
 }
 
-/// When the first and the last binding was seen.
+/// When the first and the last pod was seen.
 pub(super) type Seen = anyhow::Result<(Instant, Instant)>;
 
-async fn see_binds(
+/// Waits for pods whose names begin alike and that contain a text.
+async fn see_pods(
     mut lines: impl futures::Stream<Item = std::io::Result<String>> + Unpin,
     prefix: String,
+    text: &str,
     count: usize,
 ) -> Seen {
-    let mut bound = BTreeSet::new();
+    let mut found = BTreeSet::new();
     let mut first = None;
     loop {
         let line = lines.next().await.context("the watch ended")??;
         // Most lines are not looked into: this client shares the machine with what is measured.
-        if !line.contains(r#""nodeName":""#) || !line.contains(&prefix) {
+        if !line.contains(text) || !line.contains(&prefix) {
             continue;
         }
         let PodEvent { object: PodObject { metadata: PodMetadata { name } } } = serde_json::from_str(&line)?;
-        if name.starts_with(&prefix) && bound.insert(name.into_owned()) {
+        if name.starts_with(&prefix) && found.insert(name.into_owned()) {
             let now = Instant::now();
             let first = *first.get_or_insert(now);
-            if bound.len() == count {
+            if found.len() == count {
                 return Ok((first, now));
             }
         }
@@ -155,7 +163,7 @@ async fn see_binds(
 
 /// The result of a watch, if it comes in time.
 pub(super) async fn seen(watch: JoinHandle<Seen>) -> Seen {
-    tokio::time::timeout(PATIENCE, watch).await.context("not everything was bound in time")??
+    tokio::time::timeout(PATIENCE, watch).await.context("not everything was seen in time")??
 }
 
 /// The name of one of so many nodes.

@@ -13,6 +13,7 @@ mod rights;
 mod runner;
 mod stories;
 mod tutti;
+mod variables;
 mod wait;
 mod world;
 

@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What must be there at least for a unit to be placed. It may be there and the unit find no place all the same.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Needs {
     /// Room for so many members, each kind by itself: shapes with how many members have them.
     Room(Vec<(ShapeId, u32)>, u32),
@@ -59,7 +59,8 @@ struct Sleeper {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sleepers {
     units: FxHashMap<UnitKey, Sleeper>,
-    by_shape: BTreeMap<ShapeId, BTreeSet<UnitKey>>,
+    /// Units with equal needs are judged together: there may be very many of them, and few kinds.
+    by_shape: BTreeMap<ShapeId, BTreeMap<Needs, BTreeSet<UnitKey>>>,
     by_selector: BTreeMap<SelectorId, BTreeSet<UnitKey>>,
     /// Units that other changes can unblock, see [`Triggers`].
     by_domains: BTreeSet<UnitKey>,
@@ -77,7 +78,8 @@ impl Sleepers {
         ids.dedup();
         let mut triggers = Triggers { domains: reads_domains, ..Triggers::default() };
         for &id in &ids {
-            self.by_shape.entry(id).or_default().insert(unit.clone());
+            let by_needs = self.by_shape.entry(id).or_default();
+            by_needs.entry(needs.clone()).or_default().insert(unit.clone());
             triggers.add(state.shapes().get(id), &state.relations().counts);
         }
         for &selector in &triggers.selectors {
@@ -101,7 +103,11 @@ impl Sleepers {
     pub(super) fn remove(&mut self, unit: &UnitKey) {
         let Some(sleeper) = self.units.remove(unit) else { return };
         for shape in sleeper.shapes {
-            remove_from(&mut self.by_shape, &shape, unit);
+            let Some(by_needs) = self.by_shape.get_mut(&shape) else { continue };
+            remove_from(by_needs, &sleeper.needs, unit);
+            if by_needs.is_empty() {
+                self.by_shape.remove(&shape);
+            }
         }
         for selector in sleeper.selectors {
             remove_from(&mut self.by_selector, &selector, unit);
@@ -138,17 +144,17 @@ impl Sleepers {
     ) -> BTreeSet<UnitKey> {
         let mut helped = BTreeSet::new();
         if !freed.is_nothing() {
-            for (&id, units) in &self.by_shape {
+            for (&id, by_needs) in &self.by_shape {
                 let shape = std::sync::Arc::clone(state.shapes().get(id));
                 if !may_gain(&shape, node, freed, facts, state) {
                     continue;
                 }
                 let has_room = state.nodes().room(node, &shape) > 0;
-                for unit in units {
-                    if let Some(sleeper) = self.units.get(unit)
-                        && (state.may_lift_holds(unit) || sleeper.could_be_placed(has_room, state))
-                    {
-                        helped.insert(unit.clone());
+                for (needs, units) in by_needs {
+                    if needs.could_be_met(has_room, state) {
+                        helped.extend(units.iter().cloned());
+                    } else if !state.holds().is_empty() {
+                        helped.extend(units.iter().filter(|unit| state.may_lift_holds(unit)).cloned());
                     }
                 }
             }
@@ -177,24 +183,24 @@ impl Sleepers {
     }
 }
 
-impl Sleeper {
-    /// False if what it needs is not there, so that trying is in vain. `has_room` says whether the node that has changed
+impl Needs {
+    /// False if what a unit needs is not there, so that trying is in vain. `has_room` says whether the node that has changed
     /// takes one more copy of one of its shapes.
-    fn could_be_placed(&self, has_room: bool, state: &mut State) -> bool {
-        match &self.needs {
+    fn could_be_met(&self, has_room: bool, state: &mut State) -> bool {
+        match self {
             // Members of one shape count copies; what does not make room for one more does not help. With several
             // shapes, scraps may complete a placement.
-            Needs::Room(kinds, need) => {
+            Self::Room(kinds, need) => {
                 if kinds.len() == 1 && !has_room {
                     return false;
                 }
                 let fit = |&(shape, count): &(ShapeId, u32)| state.room(shape).min(u64::from(count));
                 kinds.iter().map(fit).sum::<u64>() >= u64::from(*need)
             }
-            &Needs::RoomInADomain(shape, need, hierarchy, level) => {
+            &Self::RoomInADomain(shape, need, hierarchy, level) => {
                 has_room && state.room_in_a_domain(shape, hierarchy, level) >= u64::from(need)
             }
-            Needs::Anything => true,
+            Self::Anything => true,
         }
     }
 }

@@ -349,6 +349,26 @@ pub enum Effect {
     Report(Fact),
 }
 
+impl Effect {
+    /// What kind of request it is, as metrics call it; `None` if it is none.
+    pub fn request_kind(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Bind(_) => "bind",
+            Self::GetPod { .. } => "get-pod",
+            Self::GetGroup(_) => "get-group",
+            Self::PatchGroupMarks { .. } => "group-marks",
+            Self::MarkDisrupted { .. } => "pod-disruption",
+            Self::DeletePod { .. } => "delete-pod",
+            Self::SelectNode { .. } => "claim",
+            Self::KeepVolume { .. } => "volume",
+            Self::PatchGroupCondition { .. } => "group-condition",
+            Self::PatchPodCondition { .. } => "pod-condition",
+            Self::EmitEvent(_) => "event",
+            Self::Report(_) => return None,
+        })
+    }
+}
+
 /// Something worth a line in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fact {

@@ -187,7 +187,7 @@ impl Core {
             pod_writes: WriteQueue::new(POD_QUEUE_MAX),
             events: WriteQueue::new(EVENT_QUEUE_MAX),
             reason_pace: Pace::new(config.pod_conditions_per_second),
-            complaint_pace: Pace::new(config.events_per_second),
+            complaint_pace: writes::complaint_pace(config.events_per_second),
             event_pace: Pace::new(config.events_per_second),
             event_serial: 0,
             synced: false,

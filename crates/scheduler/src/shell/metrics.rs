@@ -28,6 +28,7 @@ pub(crate) struct Metrics {
     /// Changes that were seen and say nothing new.
     pub(crate) unchanged: Counter,
     bad_objects: Family<KindLabel, Counter>,
+    requests: Family<KindLabel, Counter>,
     leading: Leading,
     /// The core's numbers, as of the last time that it was asked.
     pub(crate) numbers: Arc<Numbers>,
@@ -51,6 +52,7 @@ impl Metrics {
             inputs: Counter::default(),
             unchanged: Counter::default(),
             bad_objects: Family::default(),
+            requests: Family::default(),
             numbers: Arc::default(),
         };
         metrics.register();
@@ -81,6 +83,11 @@ impl Metrics {
             "Objects that were not understood, by kind",
             self.bad_objects.clone(),
         );
+        registry.register(
+            "tutti_requests",
+            "Requests to the API server besides watches and the lease, by kind",
+            self.requests.clone(),
+        );
         registry.register_collector(Box::new(Arc::clone(&self.numbers)));
     }
 
@@ -106,6 +113,9 @@ impl Metrics {
             if let Effect::Report(Fact::BadObject(error)) = effect {
                 self.bad_objects.get_or_create(&KindLabel { kind: error.kind.as_str() }).inc();
             }
+            if let Some(kind) = effect.request_kind() {
+                self.requests.get_or_create(&KindLabel { kind }).inc();
+            }
         }
     }
 }
@@ -118,6 +128,7 @@ mod tests {
     use crate::core::groups::GangState;
     use crate::core::observer::Observer as _;
     use prometheus_client::encoding::text::encode;
+    use tutti_model::ObjectKey;
 
     fn render(metrics: &Metrics) -> String {
         let mut text = String::new();
@@ -129,6 +140,25 @@ mod tests {
         for line in lines {
             assert!(text.lines().any(|found| found == *line), "{line} is not in\n{text}");
         }
+    }
+
+    #[test]
+    fn requests_are_counted_by_kind_and_log_lines_are_none() {
+        let metrics = Metrics::new("tutti", Gauge::default());
+        let pod = || ObjectKey::new("default", "a");
+        let effects = [
+            Effect::GetPod { pod: pod(), uid: "1".into() },
+            Effect::DeletePod { pod: pod(), uid: "1".into() },
+            Effect::GetPod { pod: pod(), uid: "1".into() },
+            Effect::Report(Fact::Synced { pods: 1, nodes: 1, groups: 1 }),
+        ];
+        metrics.stepped(1, &effects, Duration::ZERO);
+        let text = render(&metrics);
+        assert_has(
+            &text,
+            &["tutti_requests_total{kind=\"get-pod\"} 2", "tutti_requests_total{kind=\"delete-pod\"} 1"],
+        );
+        assert_eq!(text.matches("tutti_requests_total{").count(), 2, "{text}");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::control_plane::Part;
 use crate::random::Random;
 use crate::runner::say;
 use crate::tutti::Tutti;
+use crate::variables::{SEED_VARIABLE, number, seed};
 use crate::world::{PodWatch, World};
 use anyhow::{Context as _, bail, ensure};
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -37,8 +38,6 @@ const KILLS: u64 = 50;
 const API_SERVER_KILLS: u64 = 5;
 /// Says how often a scheduler is killed, instead.
 const KILLS_VARIABLE: &str = "TUTTI_E2E_KILLS";
-/// Says where randomness starts, instead of anywhere.
-const SEED_VARIABLE: &str = "TUTTI_E2E_SEED";
 /// Of so many kills, at least one must leave a part of a gang. Others may come when all bindings have been sent, and if
 /// there are fewer kills than usual, all of them may.
 const IN_PARTS_AT_LEAST_ONE_OF: u64 = 3;
@@ -63,15 +62,6 @@ pub(super) async fn an_api_server_killed_in_the_middle_of_a_gang_leaves_no_part_
     let lane = Lane { world, name: "lane".to_owned() };
     let told = world.without_scheduler(lane.lose_api_servers(Random::of_case(seed, 0))).await;
     told.with_context(|| format!("{SEED_VARIABLE}={seed}"))
-}
-
-fn seed() -> anyhow::Result<u64> {
-    Ok(number(SEED_VARIABLE)?.unwrap_or_else(|| uuid::Uuid::new_v4().as_u64_pair().0))
-}
-
-fn number(variable: &str) -> anyhow::Result<Option<u64>> {
-    let text = std::env::var(variable).ok();
-    text.map(|text| text.parse().with_context(|| format!("{variable}={text:?} is no number"))).transpose()
 }
 
 async fn killed_again_and_again(world: &World<'_>, kills: u64, seed: u64) -> anyhow::Result<()> {

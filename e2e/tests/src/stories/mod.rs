@@ -2,6 +2,7 @@
 
 mod beside;
 mod bound_volumes;
+mod closed_nodes;
 mod deploy;
 mod embedded;
 mod faults;
@@ -13,9 +14,11 @@ mod job_shapes;
 mod jobs;
 mod kills;
 mod kubectl;
+mod marking;
 mod minimum;
 mod nodes;
 mod policy;
+mod restarts;
 mod rival;
 mod scheduler;
 mod silence;
@@ -70,6 +73,8 @@ pub(crate) fn all() -> Vec<Story> {
         Nothing gangs::late_members_join_and_a_late_group_is_waited_for,
         Nothing gangs::a_deleted_gang_makes_room_and_its_group_waits_for_its_pods,
         Nothing gangs::plain_pods_are_placed_and_restarted_schedulers_go_on,
+        Nothing marking::a_thousand_members_without_room_are_told_within_seconds,
+        Nothing marking::a_gang_that_only_lacks_members_is_not_called_unschedulable,
         Nothing minimum::a_gang_with_fewer_members_than_its_minimum_is_never_tried,
         ChangingMinimum minimum::a_minimum_that_is_lowered_lets_a_waiting_gang_start,
         ChangingMinimum minimum::a_minimum_that_is_lowered_lets_a_gang_of_too_few_members_start,
@@ -114,6 +119,7 @@ pub(crate) fn all() -> Vec<Story> {
         Nothing scheduler::of_two_schedulers_one_leads_and_the_other_takes_over,
         Nothing scheduler::without_kube_scheduler_pods_that_name_none_are_placed,
         Nothing kills::a_scheduler_killed_in_the_middle_of_a_gang_leaves_no_part_of_it,
+        Nothing restarts::a_scheduler_killed_soon_after_every_start_completes_broken_gangs_first,
         OwnControlPlane scheduler::a_leader_that_loses_its_api_server_goes_on_when_it_is_back,
         Nothing unwinding::a_gang_that_cannot_be_bound_whole_is_taken_back_and_starts_again,
         Nothing unwinding::a_gang_that_was_complete_is_taken_back_if_its_group_asks_for_it,
@@ -122,6 +128,7 @@ pub(crate) fn all() -> Vec<Story> {
         Nothing faults::a_lost_node_takes_its_pods_and_others_come,
         Nothing silence::a_gang_on_a_silent_node_is_reported_and_completed_first,
         KubeScheduler beside::kube_scheduler_and_tutti_share_nodes,
+        KubeScheduler closed_nodes::pods_go_to_nodes_that_were_closed_before_no_more_often_than_with_kube_scheduler,
         KubeScheduler spread::pods_of_a_service_go_where_kube_scheduler_sends_them,
         KubeScheduler embedded::the_real_kube_scheduler_schedules_on_the_embedded_cluster,
         OwnControlPlane faults::an_api_server_that_is_killed_costs_nothing,

@@ -224,13 +224,27 @@ impl<'a> World<'a> {
 
     /// Simulated kubelets, fast ones, that leave pods without a node to the cluster's garbage collector.
     pub(crate) fn start_kubelets(&self) -> anyhow::Result<()> {
-        let client = self.client.clone();
-        let options = kubelet::Options {
+        self.start_kubelets_as(kubelet::Options {
             start_delay: Duration::from_millis(50),
             stop_delay: Duration::from_millis(50),
             heartbeat_interval: Duration::from_secs(2),
             ..kubelet::Options::default()
-        };
+        })
+    }
+
+    /// Goes on with kubelets that keep their nodes ready and start no pods, which would only cost time where it does not
+    /// matter whether pods run.
+    pub(crate) async fn restart_kubelets_without_pods(&self) -> anyhow::Result<()> {
+        self.stop("kubelets").await?;
+        self.start_kubelets_as(kubelet::Options {
+            start_delay: Duration::from_secs(3600),
+            heartbeat_interval: Duration::from_secs(3),
+            ..kubelet::Options::default()
+        })
+    }
+
+    fn start_kubelets_as(&self, options: kubelet::Options) -> anyhow::Result<()> {
+        let client = self.client.clone();
         self.spawn("kubelets", |ended| async move {
             kubelet::run(client, options, ended).await;
             Ok(())

@@ -243,6 +243,32 @@ fn a_reason_in_other_words_is_written_less_and_less_often_and_at_a_fixed_rate() 
 }
 
 #[test]
+fn all_members_are_marked_before_events_say_the_same() {
+    let mut sim = Sim::with_gang(6, 1_000);
+    sim.step();
+    while sim.pod_patches.len() < 1_000 {
+        let told = sim.events.iter().filter(|note| note.reason == "FailedScheduling").count();
+        assert!(told <= 1, "{told} events after {} conditions", sim.pod_patches.len());
+        if !sim.answer() {
+            sim.run_for(1);
+        }
+    }
+    sim.run_for(200);
+    assert_eq!(sim.events.len(), 1_001, "of the group and of every member");
+}
+
+#[test]
+fn events_about_waiting_are_few_per_second_however_many_wait() {
+    let mut sim = Sim::with_gang(6, 1_000);
+    sim.run_for(10);
+    let first = sim.events.len();
+    assert!((100..=210).contains(&first), "a hundred at once, and then ten per second: {first}");
+    sim.run_for(30);
+    let more = sim.events.len() - first;
+    assert!((290..=310).contains(&more), "ten per second: {more}");
+}
+
+#[test]
 fn an_event_is_reported_by_the_scheduler_that_its_pod_asks_for() {
     let names = ["tutti", "other"].map(tutti_model::Text::from).to_vec();
     let mut config = crate::Config::default();

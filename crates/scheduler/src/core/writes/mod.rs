@@ -3,7 +3,7 @@
 //!
 //! That something waits for another reason than before is said at once: autoscalers act on it, and on all members of a
 //! gang together. The same reason in other words, and events that say that something waits, have a fixed rate, however
-//! many wait to be written.
+//! many wait to be written, and such events wait for the conditions.
 //!
 //! * `queue`: writes of equal worth, `pace`: how many of them pass per second, `window`: how many at once;
 //! * `telling`: conditions and events that are said or are to be said;
@@ -36,6 +36,15 @@ const NEW_REASONS_WHILE_BINDING_MAX: usize = 4;
 /// waited for so long no longer make room for bindings, and after twice that time they may use all there is: every event
 /// is to be out within a minute.
 const EVENT_LATE_MS: i64 = 20_000;
+/// Events that say that something waits repeat what conditions say. Of those, one for so many of other events is written per
+/// second in the long run: where a hundred thousand pods wait, that is all that is still written.
+const COMPLAINTS_ONE_OF: u32 = 10;
+
+/// The pace of events that say that something waits. As many as of other events pass at once, so that a few of them are
+/// out immediately.
+pub(super) fn complaint_pace(events_per_second: u32) -> Pace {
+    Pace::with_burst((events_per_second / COMPLAINTS_ONE_OF).max(1), events_per_second)
+}
 
 impl Core {
     /// Lets requests out, the most valuable first. Gives when to look again by time alone.
@@ -132,7 +141,7 @@ impl Core {
             };
             self.effects.push(Effect::EmitEvent(Box::new(note)));
         }
-        let window = window.min(self.low_window(now));
+        let window = if self.has_new_reasons(now) { 0 } else { window.min(self.low_window(now)) };
         while self.events.under_way() < window
             && self.events.slow_due().is_some_and(|due| due <= now)
             && self.complaint_pace.take(now)
@@ -143,6 +152,11 @@ impl Core {
             self.complained(&note, now);
             self.effects.push(Effect::EmitEvent(Box::new(note)));
         }
+    }
+
+    /// True if conditions of pods are due that say something new. Events that say the same wait until all are sent.
+    fn has_new_reasons(&self, now: Time) -> bool {
+        self.pod_writes.due().is_some_and(|due| due <= now)
     }
 
     fn mark_window(&self, now: Time) -> usize {
@@ -190,7 +204,7 @@ impl Core {
                 .map(|due| due.max(self.event_pace.ready_at(now))),
             self.events
                 .slow_due()
-                .filter(|_| self.events.under_way() < event.min(low))
+                .filter(|_| self.events.under_way() < event.min(low) && !self.has_new_reasons(now))
                 .map(|due| due.max(self.complaint_pace.ready_at(now))),
         ];
         let waits = [

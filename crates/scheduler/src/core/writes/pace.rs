@@ -5,20 +5,26 @@ use tutti_model::Time;
 /// What waits is to pass within this time, however much it is.
 const BACKLOG_SECONDS: i64 = 30;
 
-/// Lets so many pass per second, and as many at once after a quiet time. More pass if so much waits that it would
-/// take too long otherwise.
+/// Lets so many pass per second, and as many at once after a quiet time, or more. More pass if so much waits that it
+/// would take too long otherwise.
 #[derive(Debug)]
 pub(in super::super) struct Pace {
     usual: i64,
     per_second: i64,
+    at_once: i64,
     thousandths: i64,
     filled: Time,
 }
 
 impl Pace {
     pub(in super::super) fn new(per_second: u32) -> Self {
-        let usual = i64::from(per_second);
-        Self { usual, per_second: usual, thousandths: usual * 1000, filled: Time(i64::MIN) }
+        Self::with_burst(per_second, per_second)
+    }
+
+    /// Lets more pass at once than per second.
+    pub(in super::super) fn with_burst(per_second: u32, at_once: u32) -> Self {
+        let (usual, at_once) = (i64::from(per_second), i64::from(at_once));
+        Self { usual, per_second: usual, at_once, thousandths: at_once * 1000, filled: Time(i64::MIN) }
     }
 
     /// So many wait. What was reached once is kept up until the rest passes within a second as usual, or the end would
@@ -46,9 +52,11 @@ impl Pace {
     }
 
     fn fill(&mut self, now: Time) {
-        let elapsed = now.0.saturating_sub(self.filled.0).clamp(0, 1000);
+        // Longer than it takes to have all that may pass at once, and short enough to be multiplied.
+        let longest = 1000 * (1 + self.at_once / self.per_second);
+        let elapsed = now.0.saturating_sub(self.filled.0).clamp(0, longest);
         let filled = self.thousandths.saturating_add(elapsed.saturating_mul(self.per_second));
-        self.thousandths = filled.min(self.per_second.saturating_mul(1000));
+        self.thousandths = filled.min(self.per_second.max(self.at_once).saturating_mul(1000));
         self.filled = self.filled.max(now);
     }
 }
@@ -91,5 +99,16 @@ mod tests {
         assert!(!pace.take(Time(NOW.0 + 99)));
         assert!(pace.take(Time(NOW.0 + 101)));
         assert!(!pace.take(Time(NOW.0 - 5000)), "a clock that goes back gives nothing");
+    }
+
+    #[test]
+    fn after_a_quiet_time_more_pass_at_once_than_per_second() {
+        let mut pace = Pace::with_burst(10, 100);
+        assert_eq!((0..200).filter(|_| pace.take(NOW)).count(), 100);
+        let passed = |pace: &mut Pace, second: i64| {
+            let now = NOW.plus_seconds(second);
+            (0..200).filter(|_| pace.take(now)).count()
+        };
+        assert_eq!((passed(&mut pace, 1), passed(&mut pace, 3), passed(&mut pace, 30)), (10, 20, 100));
     }
 }
