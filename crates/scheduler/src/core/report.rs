@@ -127,6 +127,7 @@ mod tests {
             | ReasonCode::CompositeMissing
             | ReasonCode::TooFewGroups
             | ReasonCode::TooFewMembers
+            | ReasonCode::Gated
             | ReasonCode::Contradiction
             | ReasonCode::Unsupported
             | ReasonCode::ClaimNotReady
@@ -140,7 +141,8 @@ mod tests {
             ReasonCode::GroupMissing => ReasonCode::CompositeMissing,
             ReasonCode::CompositeMissing => ReasonCode::TooFewGroups,
             ReasonCode::TooFewGroups => ReasonCode::TooFewMembers,
-            ReasonCode::TooFewMembers => ReasonCode::Contradiction,
+            ReasonCode::TooFewMembers => ReasonCode::Gated,
+            ReasonCode::Gated => ReasonCode::Contradiction,
             ReasonCode::Contradiction => ReasonCode::Unsupported,
             ReasonCode::Unsupported => ReasonCode::ClaimNotReady,
             ReasonCode::ClaimNotReady => ReasonCode::NoNodes,
@@ -173,6 +175,7 @@ mod tests {
             Refusal::CompositeMissing { composite: key.clone() },
             Refusal::TooFewGroups { minimum: 2, ready: 1 },
             Refusal::TooFewMembers { minimum: 2, observed: 1, gated: 0 },
+            Refusal::Gated { pod: key.clone(), gated: 1 },
             Refusal::TooFewMembers { minimum: 2, observed: 1, gated: 1 },
             Refusal::Gated { pod: key.clone(), gated: 1 },
             Refusal::Contradiction(Contradiction::Tree("circle".into())),
