@@ -18,7 +18,7 @@ use crate::solve::budget::Budget;
 use crate::solve::construct;
 use crate::solve::limits::Limits;
 use crate::solve::problem::Problem;
-use crate::solve::request::Part;
+use crate::solve::request::{Part, Tree};
 use crate::solve::search::{Found, Skips, search};
 
 /// Steps of the budget that one choice of domains takes, beside what its search takes.
@@ -82,15 +82,38 @@ pub(super) fn any(ground: &Ground<'_>, limits: Limits, budget: &mut Budget) -> O
     };
     let needed: Vec<u32> = teams.iter().map(&mut needed).collect();
     let mut exact = Exact::new(ground, limits, &teams, budget);
-    for target in [all, needed] {
-        let mut placed = vec![0; ground.tree.parts.len()];
-        teams.iter().zip(&target).for_each(|(team, count)| placed[team.part] += count);
-        let is_any = target.iter().any(|&count| count > 0);
-        if is_any && ground.tree.is_met(&placed) && exact.can_be_placed(&target) {
+    for mut target in [all, needed] {
+        leave_out_unmet(&ground.tree, &teams, &mut target);
+        if target.iter().any(|&count| count > 0) && exact.can_be_placed(&target) {
             return exact.fallback;
         }
     }
     None
+}
+
+/// Members of groups that would not have what they need, or that are below a composite that would not, are not placed.
+fn leave_out_unmet(tree: &Tree, teams: &[Team], target: &mut [u32]) {
+    loop {
+        let mut placed = vec![0; tree.parts.len()];
+        teams.iter().zip(&*target).for_each(|(team, count)| placed[team.part] += count);
+        let met = tree.met(&placed);
+        let is_met = |team: &Team| {
+            let mut at = Some(team.part);
+            while let Some(part) = at {
+                if !met[part] {
+                    return false;
+                }
+                at = tree.parts[part].parent;
+            }
+            true
+        };
+        let unmet: Vec<usize> =
+            (0..teams.len()).filter(|&team| target[team] > 0 && !is_met(&teams[team])).collect();
+        if unmet.is_empty() {
+            return;
+        }
+        unmet.into_iter().for_each(|team| target[team] = 0);
+    }
 }
 
 /// Looks for the best placement of a small tree.
