@@ -398,6 +398,12 @@ impl Engine {
         self.state.told_holds()
     }
 
+    /// True if a unit, or the tree that a group is part of, waits for room or for its turn. If not, it waits for something
+    /// else, or for nothing.
+    pub fn is_waiting(&self, unit: &UnitKey) -> bool {
+        self.agenda.wait_state(&self.state.pods().root_of(unit)).is_some()
+    }
+
     /// Every unit that waits, and how; the next one first.
     pub fn waiters(&self) -> Vec<(UnitKey, WaitState)> {
         self.agenda.waiters(&self.state)

@@ -222,6 +222,27 @@ fn groups_of_a_composite_that_is_gone_are_not_said_to_lack_room_any_more() {
 }
 
 #[test]
+fn a_group_whose_members_are_gone_is_not_said_to_lack_room_any_more() {
+    let mut sim = Sim::new();
+    sim.node("a", 1);
+    sim.gang("g", 2);
+    sim.gang_pods("g", 2, 1);
+    sim.run_for(40);
+    assert_eq!(&*sim.group_conditions[&key("g")].reason, "Unschedulable");
+    // The numbers change, which has time; and then nobody is left who could use a node.
+    sim.node("b", 0);
+    sim.run_for(1);
+    let before = sim.group_patches.len();
+    for pod in sim.pods.keys().map(|pod| pod.name.to_string()).collect::<Vec<_>>() {
+        sim.delete_pod(&pod);
+    }
+    sim.run_for(600);
+    let stale: Vec<_> =
+        sim.group_patches[before..].iter().filter(|c| &*c.reason == "Unschedulable").collect();
+    assert!(stale.is_empty(), "{stale:?}");
+}
+
+#[test]
 fn a_reason_in_other_words_is_written_less_and_less_often_and_at_a_fixed_rate() {
     let mut sim = Sim::new();
     // Nobody fits, and every node that joins changes the numbers.

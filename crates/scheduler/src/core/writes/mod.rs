@@ -18,6 +18,7 @@ pub(super) mod window;
 use super::Core;
 use super::groups::GroupObject;
 use super::message::Effect;
+use super::report::UNSCHEDULABLE;
 use pace::Pace;
 use queue::WriteQueue;
 use std::hash::Hash;
@@ -102,6 +103,12 @@ impl Core {
                 self.group_writes.done(&group);
                 continue;
             };
+            if condition.reason.as_ref() == UNSCHEDULABLE && !self.engine.is_waiting(&group) {
+                // It waits for something else by now, or for nothing: an autoscaler would make room that nobody needs.
+                known.scheduled.give_up();
+                self.group_writes.done(&group);
+                continue;
+            }
             known.scheduled.sent(now);
             let version = (!is_final).then(|| known.version.clone());
             let condition = Box::new(condition);
