@@ -196,7 +196,7 @@ impl Engine {
                 if is_shareable && is_proven {
                     self.agenda.refused.note(request, &room, moment);
                 }
-                // Equal requests share a refusal, whoever of them is gated.
+                // Equal requests share a refusal, also if members of only one of the units are gated.
                 room.gated = members.gated_count();
                 if self.state.hold_usable_seats(&unit, &usable) {
                     self.state.note_holders(&unit, &lifted);

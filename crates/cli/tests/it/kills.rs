@@ -128,7 +128,7 @@ async fn tell(lots: Vec<usize>) -> usize {
         left = pods.bound(&gang);
         in_parts += usize::from(left < MEMBERS);
     }
-    // Whoever comes last has nobody to kill it.
+    // The last one is not killed.
     pods.follow(|pods| pods.running.len() == MEMBERS).await;
     assert_eq!(pods.bound(&gang), MEMBERS, "{gang} is not complete");
     let log = leader.end();

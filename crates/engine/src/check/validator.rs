@@ -116,7 +116,7 @@ impl<'a> Scene<'a> {
         clash.then(|| format!("a port of {} is taken on {}", pod.key, node.name))
     }
 
-    /// Own terms against everybody, everybody's terms against the pod.
+    /// The pod's own terms against all other pods, and their terms against the pod.
     fn anti_affinity(&self, pod: &Pod) -> Vec<String> {
         let mut wrong = Vec::new();
         for other in self.everybody.iter().filter(|other| other.key != pod.key) {

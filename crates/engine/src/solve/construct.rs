@@ -168,7 +168,7 @@ fn domains_to_try(problem: &Problem, budget: &mut Budget) -> Vec<Option<(usize, 
     rooms.into_iter().map(|(_, domain)| Some((kind, domain))).chain([None]).collect()
 }
 
-/// Places kinds in this order; those who want to be near somebody only within the given domain of that term.
+/// Places kinds in this order; those with an affinity term only within the given domain of that term.
 fn in_order(
     problem: &Problem,
     order: &[usize],

@@ -113,7 +113,7 @@ impl<'a> Lane<'a> {
             gang = next;
             moment = random.between(1, BOUND_MAX);
         }
-        // Whoever comes last has nobody to kill it.
+        // The last one is not killed.
         gang.wait(&mut scheduler, |gang| gang.running.len() == MEMBERS).await?;
         gang.check_nodes()?;
         scheduler.end().await?;

@@ -30,7 +30,7 @@ const LOOKED_AT: Duration = Duration::from_secs(4);
 pub(super) async fn a_thousand_members_without_room_are_told_within_seconds(
     world: &World<'_>,
 ) -> anyhow::Result<()> {
-    // As a process: here it would share threads with whoever creates the pods.
+    // As a process: here it would share threads with the client that creates the pods.
     world.without_scheduler(told_within_seconds(world)).await
 }
 
@@ -88,7 +88,7 @@ async fn told_within_seconds(world: &World<'_>) -> anyhow::Result<()> {
     let enough = MARKED_WITHIN.max(creating * MARKED_WITHIN_CREATIONS);
     ensure!(took <= enough, "it took {took:?}; it said\n{}", scheduler.said());
     ensure!(pause < PAUSE_MAX, "there was a pause of {pause:?}");
-    ensure!(world.counts().await?.0 == 1, "somebody of a gang without room has started");
+    ensure!(world.counts().await?.0 == 1, "a member of a gang without room has started");
     scheduler.end().await?;
     // Several requests do it sooner than one for all, which the API server carries out one by one.
     let (pods, now) = (world.pods(), DeleteParams::default().grace_period(0));

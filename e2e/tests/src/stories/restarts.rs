@@ -1,6 +1,6 @@
 //! A scheduler with a long queue of gangs that is killed soon after every start, before it has worked the queue off.
 //!
-//! Nobody elects a leader here: whoever comes next starts at once, and has as little time. What it does first is what counts:
+//! There is no election here: the next scheduler starts at once, and has as little time. What it does first is what counts:
 //! it completes the gang that the one before left in part. If it began others instead, more and more gangs would have a few
 //! members each, which hold room and run for nothing.
 
@@ -85,7 +85,7 @@ async fn killed_again_and_again(world: &World<'_>, kills: u64, seed: u64) -> any
          ({SEED_VARIABLE}={seed})",
         GANGS * MEMBERS
     ));
-    // Whoever comes last has nobody to kill it.
+    // The last one is not killed.
     let scheduler = start(world)?;
     backlog.wait_whole().await.with_context(|| format!("it said\n{}", scheduler.said()))?;
     check_nodes(world).await?;

@@ -267,7 +267,7 @@ pub(super) async fn topology_of_a_tree_that_is_contradicted_takes_replacements_a
     let api = Api::namespaced_with(world.client.clone(), &world.namespace, &resource);
     let composites = Composites { world, api, resource };
     racks(world, "x", &["a", "b", "c"], "8").await?;
-    // Somebody else has placed two groups of a composite that requires one rack.
+    // Another scheduler has placed two groups of a composite that requires one rack.
     for (name, node) in [("one", "a"), ("two", "b")] {
         member(world, name, "0", &json!({}), Some(node)).await?;
     }

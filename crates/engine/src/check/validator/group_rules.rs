@@ -104,10 +104,10 @@ impl<'a> Judge<'a> {
         let running = self.cluster.pods.iter().filter(|pod| !pod.phase.is_terminal());
         let running = running.filter(|pod| pod.node.as_ref().is_some_and(is_here));
         let new = self.placed.iter().filter(|(_, node)| is_here(&node.name)).map(|(pod, _)| *pod);
-        let everybody: Vec<&Pod> = running.chain(new).chain(gated.iter().copied()).collect();
+        let there: Vec<&Pod> = running.chain(new).chain(gated.iter().copied()).collect();
         let mut asked = gated.iter().flat_map(|pod| pod.requests.iter()).map(|(resource, _)| resource.name());
         let is_short = |name: &str| {
-            let used: i128 = everybody.iter().map(|pod| i128::from(pod.requests.get(name))).sum();
+            let used: i128 = there.iter().map(|pod| i128::from(pod.requests.get(name))).sum();
             used > nodes.iter().map(|node| i128::from(node.allocatable.get(name))).sum()
         };
         asked

@@ -260,8 +260,9 @@ impl<'e, 'g> Exact<'e, 'g> {
             self.is_over = true;
             return;
         };
+        let cost = STEPS_PER_NODE + self.ground.looks(1) + options.cost();
         for option in options {
-            if self.is_over || !self.budget.spend(STEPS_PER_NODE + self.ground.looks(1)) {
+            if self.is_over || !self.budget.spend(cost) {
                 self.is_over = true;
                 return;
             }

@@ -516,6 +516,16 @@ pub(super) enum Options {
     Cuts(Cuts),
 }
 
+impl Options {
+    /// Steps that it takes to make the next choice, unless all of them are listed already.
+    pub(super) fn cost(&self) -> usize {
+        match self {
+            Self::Listed(_) => 0,
+            Self::Cuts(cuts) => 8 * (cuts.quota.domain.len() + cuts.quota.most.len() + cuts.domains.len()),
+        }
+    }
+}
+
 impl Iterator for Options {
     type Item = Choice;
 

@@ -7,7 +7,7 @@ use tutti_model::{Effect, ObjectKey, Resource, Taint, Text};
 
 /// What a node has.
 pub(super) const NODE_CPUS: i64 = 4;
-/// What nodes have that everybody fits on.
+/// What a node has on which all pods of a story fit.
 const LARGE_NODE_CPUS: i64 = 1_000;
 /// Names of nodes to choose from: a lost one may come back.
 const NODES: u64 = 7;
@@ -24,7 +24,7 @@ impl Sim {
         self.server.set_node(&name, NODE_CPUS, zone);
     }
 
-    /// Room for everybody from the beginning.
+    /// Room for all pods from the beginning.
     pub(super) fn add_large_nodes(&mut self) {
         for zone in ZONES {
             self.server.set_node(&format!("large-{zone}"), LARGE_NODE_CPUS, zone);
